@@ -11,6 +11,7 @@
 #define ACCMEM_COMPAT_H
 
 #include <linux/dma-fence.h>
+#include <linux/export.h>
 #include <linux/eventfd.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -18,6 +19,37 @@
 #include <linux/mm.h>
 
 #include <linux/accmem.h>
+
+/*
+ * Namespaces are strings since cdd30ebb1b9f ("module: Convert symbol namespace to string
+ * literal"), 6.13. Before it, they are bare words.
+ */
+#ifdef ACCMEM_HAVE_NS_WORD
+#define ACCMEM_EXPORT(symbol) EXPORT_SYMBOL_NS_GPL(symbol, ACCMEM)
+#define ACCMEM_IMPORT(ns) MODULE_IMPORT_NS(ns)
+#else
+#define ACCMEM_EXPORT(symbol) EXPORT_SYMBOL_NS_GPL(symbol, "ACCMEM")
+#define ACCMEM_IMPORT(ns) MODULE_IMPORT_NS(#ns)
+#endif
+
+/*
+ * platform_driver.remove() returns nothing since 0edb555a65d1 ("platform: Make
+ * platform_driver::remove() return void"), 6.11.
+ */
+#ifdef ACCMEM_HAVE_REMOVE_INT
+#define ACCMEM_PLATFORM_REMOVE(name)                           \
+	static int accmem_##name(struct platform_device *pdev) \
+	{                                                      \
+		name(pdev);                                    \
+		return 0;                                      \
+	}
+#else
+#define ACCMEM_PLATFORM_REMOVE(name)                            \
+	static void accmem_##name(struct platform_device *pdev) \
+	{                                                       \
+		name(pdev);                                     \
+	}
+#endif
 
 /*
  * vm_flags_mod(): bc292ab00f6c ("mm: introduce vma->vm_flags wrapper

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device: /dev/accmemN, from creation to removal.
+ * Device: /dev/accmemN, from creation to its end.
  *
  * A device is allocated (accmem_device_alloc()), gets its carveouts, and is registered.
- * User space can open it after accmem_device_start(): until all devices are registered,
- * the module load may still fail. accmem_device_unregister() undoes all of these.
+ * User space can open it after accmem_device_start(): until the devices that the
+ * parameters name are registered, the module load may still fail. After
+ * accmem_device_remove() no program finds the device. The structure and the carveouts stay
+ * until the last account has ended: each account has a reference to the device.
  *
  * The device node has mode 0600; udev rules may open it to other users. An open creates
  * a context. An open does not wait for other opens: it takes only the lock of the table
  * of users, for a short time.
  *
- * This file owns the character device region and the class.
+ * This file owns the character device region, the class and the numbers of devices.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/fs.h>
+#include <linux/idr.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "alloc/pressure.h"
 #include "close.h"
 #include "core/carveout.h"
+#include "core/revoke.h"
 #include "debugfs.h"
 #include "device.h"
 #include "fdinfo.h"
@@ -40,10 +45,12 @@
 
 static dev_t region;
 static struct class device_class = { .name = "accmem" };
+static DEFINE_IDA(device_numbers);
+static atomic_t nr_devices; /* that are not freed yet */
 
 /*
- * Set once all devices are registered. Until then the load may fail and remove the
- * devices: no device may be open.
+ * Set once the devices of the parameters are registered. Until then the load may fail and
+ * remove the devices: no device may be open.
  */
 static bool started;
 
@@ -62,6 +69,8 @@ static int device_open(struct inode *inode, struct file *file)
 	/* Pairs with smp_store_release() in accmem_device_start(). */
 	if (!smp_load_acquire(&started))
 		return -ENXIO;
+	if (accmem_is_revoked(dev->carveouts))
+		return accmem_revoked_error(dev->carveouts);
 	ctx = device_open_context(dev);
 	/* A closed context counts until its frees that are due are finished. */
 	if (ctx == ERR_PTR(-EMFILE)) {
@@ -143,98 +152,161 @@ static void device_set_addresses(struct accmem_device *dev)
 	} while (dev->carveouts->address_span > ACCMEM_MAX_SPAN && times);
 }
 
-static void device_free(struct device *d)
+/* Destroy a carveout all of whose memory is free. */
+static void device_drop_carveout(struct accmem_carveout *cv)
+{
+	accmem_overdue_stop(cv);
+	accmem_clear_stop(cv);
+	accmem_quarantine_stop(cv);
+	accmem_carveout_destroy(cv);
+}
+
+/* Free a device to which nothing refers any more. */
+static void device_destroy_work(struct work_struct *work)
+{
+	struct accmem_device *dev =
+		container_of(work, struct accmem_device, destroy);
+	struct accmem_carveout *cv;
+
+	accmem_waiters_unlink(&dev->waiters);
+	accmem_waiters_stop(&dev->waiters);
+	accmem_pending_stop(&dev->due);
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
+		device_drop_carveout(cv);
+	mutex_destroy(&dev->carveouts->drain_lock);
+	mutex_destroy(&dev->provider.lock);
+	xa_destroy(&dev->accounts.xa);
+	ida_free(&device_numbers, dev->accounts.index);
+	kvfree(dev->carveouts);
+	kfree(dev);
+	if (atomic_dec_and_test(&nr_devices))
+		wake_up_var(&nr_devices);
+}
+
+/* The last reference may be dropped in a context that must not wait for work. */
+static void device_release_last(struct device *d)
 {
 	struct accmem_device *dev =
 		container_of(d, struct accmem_device, device);
 
-	kvfree(dev->carveouts);
-	kfree(dev);
+	queue_work(accmem_wq, &dev->destroy);
 }
 
-static void device_init_carveout(struct accmem_device *dev,
-				 struct accmem_carveout *cv)
+static struct accmem_carveouts *
+device_alloc_carveouts(struct accmem_device *dev)
 {
-	cv->carveouts = dev->carveouts;
-	cv->waiters = &dev->waiters;
-	cv->index = cv - dev->carveouts->cvs;
-	cv->node = NUMA_NO_NODE;
-	accmem_clear_init(cv);
-	accmem_quarantine_init(cv);
-	accmem_overdue_init(cv);
+	struct accmem_carveouts *carveouts =
+		kvzalloc(sizeof(*carveouts), GFP_KERNEL);
+
+	if (!carveouts)
+		return NULL;
+	carveouts->accounts = &dev->accounts;
+	carveouts->end = carveouts->cvs;
+	mutex_init(&carveouts->drain_lock);
+	return carveouts;
+}
+
+static void device_init(struct accmem_device *dev, int number)
+{
+	snprintf(dev->accounts.name, sizeof(dev->accounts.name), "accmem%d",
+		 number);
+	dev->accounts.index = number;
+	dev->accounts.device = &dev->device;
+	xa_init_flags(&dev->accounts.xa, XA_FLAGS_ACCOUNT);
+	device_initialize(&dev->device);
+	dev->device.class = &device_class;
+	dev->device.devt = region + number;
+	dev->device.groups = accmem_sysfs_groups;
+	dev->device.release = device_release_last;
+	INIT_WORK(&dev->destroy, device_destroy_work);
+	cdev_init(&dev->cdev, &device_fops);
+	dev->cdev.owner = THIS_MODULE;
+	mutex_init(&dev->provider.lock);
+	accmem_pending_init(&dev->due);
+	accmem_waiters_init(&dev->waiters, dev->carveouts, number);
+	accmem_waiters_link(&dev->waiters);
+	atomic_inc(&nr_devices);
 }
 
 /**
  * accmem_device_alloc() - allocate a device without memory
- * @index: the number of the device
- * @nr_device: the number of carveouts of device memory, 1 to ACCMEM_MAX_CARVEOUTS
- *
- * The structure has room for one more carveout, of host memory, which
- * accmem_device_add_host() adds.
  *
  * Context: Process context. May sleep.
  *
- * Return: the device, or NULL. accmem_device_unregister() frees it.
+ * Return: the device, with a reference that accmem_device_remove() drops; -ENOSPC if there
+ * are ACCMEM_MAX_DEVICES already, of which some may only wait for their users; -ENOMEM.
  */
-struct accmem_device *accmem_device_alloc(unsigned int index,
-					  unsigned int nr_device)
+struct accmem_device *accmem_device_alloc(void)
 {
 	struct accmem_device *dev;
-	struct accmem_carveout *cv;
+	int number;
 
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
-		return NULL;
-	dev->carveouts =
-		kvzalloc(struct_size(dev->carveouts, cvs, nr_device + 1),
-			 GFP_KERNEL);
-	if (!dev->carveouts) {
+		return ERR_PTR(-ENOMEM);
+	number = ida_alloc_max(&device_numbers, ACCMEM_MAX_DEVICES - 1,
+			       GFP_KERNEL);
+	if (number < 0) {
 		kfree(dev);
-		return NULL;
+		return ERR_PTR(number);
 	}
-	dev->accounts.index = index;
-	dev->carveouts->accounts = &dev->accounts;
-	dev->carveouts->nr_device = nr_device;
-	dev->carveouts->nr = nr_device;
-	dev->carveouts->end = dev->carveouts->cvs + nr_device;
-	snprintf(dev->accounts.name, sizeof(dev->accounts.name), "accmem%u",
-		 index);
-	xa_init_flags(&dev->accounts.xa, XA_FLAGS_ACCOUNT);
-	device_initialize(&dev->device);
-	dev->device.class = &device_class;
-	dev->device.devt = region + index;
-	dev->device.groups = accmem_sysfs_groups;
-	dev->device.release = device_free;
-	cdev_init(&dev->cdev, &device_fops);
-	dev->cdev.owner = THIS_MODULE;
-	accmem_pending_init(&dev->due);
-	mutex_init(&dev->carveouts->drain_lock);
-	accmem_waiters_init(&dev->waiters, dev->carveouts, index);
-	accmem_waiters_link(&dev->waiters);
-	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
-		device_init_carveout(dev, cv);
+	dev->carveouts = device_alloc_carveouts(dev);
+	if (!dev->carveouts) {
+		ida_free(&device_numbers, number);
+		kfree(dev);
+		return ERR_PTR(-ENOMEM);
+	}
+	device_init(dev, number);
 	return dev;
 }
 
 /**
- * accmem_device_add_host() - add a carveout of host memory to a device
- * @dev: the device, not registered yet
+ * accmem_device_add_carveout() - add a carveout to a device
+ * @dev: the device, not registered yet, with less than ACCMEM_MAX_CARVEOUTS of this kind,
+ *	or without host memory, which is added last
+ * @kind: enum accmem_kind
  *
- * Context: Process context, during module init. Takes no lock.
+ * Context: Process context. Takes no lock.
  *
- * Return: the carveout, which the caller has to create. accmem_device_unregister()
- * destroys it.
+ * Return: the carveout, which the caller creates. After a failure the caller drops it with
+ * accmem_device_drop_last().
  */
-struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
+struct accmem_carveout *accmem_device_add_carveout(struct accmem_device *dev,
+						   u32 kind)
 {
-	struct accmem_carveout *cv =
-		&dev->carveouts->cvs[dev->carveouts->nr_device];
+	struct accmem_carveouts *carveouts = dev->carveouts;
+	struct accmem_carveout *cv = &carveouts->cvs[carveouts->nr++];
 
-	dev->carveouts->nr++;
-	dev->carveouts->end++;
-	cv->kind = ACCMEM_KIND_HOST;
-	device_init_carveout(dev, cv);
+	carveouts->end++;
+	if (kind != ACCMEM_KIND_HOST)
+		carveouts->nr_device++;
+	cv->kind = kind;
+	cv->carveouts = carveouts;
+	cv->waiters = &dev->waiters;
+	cv->index = cv - carveouts->cvs;
+	cv->node = NUMA_NO_NODE;
+	accmem_clear_init(cv);
+	accmem_quarantine_init(cv);
+	accmem_overdue_init(cv);
 	return cv;
+}
+
+/**
+ * accmem_device_drop_last() - remove a carveout that could not be created
+ * @dev: the device
+ *
+ * Context: Process context. May sleep.
+ */
+void accmem_device_drop_last(struct accmem_device *dev)
+{
+	struct accmem_carveouts *carveouts = dev->carveouts;
+	struct accmem_carveout *cv = &carveouts->cvs[--carveouts->nr];
+
+	carveouts->end--;
+	if (cv->kind != ACCMEM_KIND_HOST)
+		carveouts->nr_device--;
+	device_drop_carveout(cv);
+	memset(cv, 0, sizeof(*cv));
 }
 
 static const char *device_backing_name(const struct accmem_carveout *cv)
@@ -283,6 +355,7 @@ int accmem_device_register(struct accmem_device *dev)
 		dev->carveouts->of_class[cv->bandwidth] |= BIT(cv->index);
 	}
 	device_set_addresses(dev);
+	dev->device.parent = dev->provider.parent;
 	err = dev_set_name(&dev->device, "%s", dev->accounts.name);
 	if (!err)
 		err = cdev_device_add(&dev->cdev, &dev->device);
@@ -312,12 +385,14 @@ void accmem_device_start(void)
 }
 
 /**
- * accmem_device_unregister() - remove a device and destroy its carveouts
- * @dev: the device, registered or partly created; no file is open on it
+ * accmem_device_remove() - remove a device from the view of programs, and drop it
+ * @dev: the device, registered or not, and revoked for good if it was registered
  *
- * Context: Process context. May sleep.
+ * The device is freed when the last of its accounts has ended.
+ *
+ * Context: Process context. Waits for readers of sysfs and debugfs. May sleep.
  */
-void accmem_device_unregister(struct accmem_device *dev)
+void accmem_device_remove(struct accmem_device *dev)
 {
 	struct accmem_carveout *cv;
 
@@ -326,18 +401,8 @@ void accmem_device_unregister(struct accmem_device *dev)
 		accmem_sysfs_remove(dev);
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
-	accmem_waiters_unlink(&dev->waiters);
-	accmem_waiters_stop(&dev->waiters);
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
-		accmem_overdue_stop(cv);
-	accmem_pending_stop(&dev->due);
-	mutex_destroy(&dev->carveouts->drain_lock);
-	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
-		accmem_clear_stop(cv);
-		accmem_quarantine_stop(cv);
-		accmem_carveout_destroy(cv);
-	}
-	xa_destroy(&dev->accounts.xa);
+		accmem_clear_end(cv);
 	put_device(&dev->device);
 }
 
@@ -364,10 +429,13 @@ int accmem_device_init(void)
 /**
  * accmem_device_exit() - undo accmem_device_init()
  *
- * Context: Process context. May sleep.
+ * All devices were removed, and no file is open.
+ *
+ * Context: Process context. Waits until all devices are freed. May sleep.
  */
 void accmem_device_exit(void)
 {
+	wait_var_event(&nr_devices, !atomic_read(&nr_devices));
 	class_unregister(&device_class);
 	unregister_chrdev_region(region, ACCMEM_MAX_DEVICES);
 }

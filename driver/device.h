@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Device: /dev/accmemN, from creation to removal.
+ * Device: /dev/accmemN, from creation to its end.
  */
 #ifndef ACCMEM_DEVICE_H
 #define ACCMEM_DEVICE_H
+
+#include <linux/types.h>
 
 struct accmem_carveout;
 struct accmem_device;
 
 int accmem_device_init(void);
 void accmem_device_exit(void);
-struct accmem_device *accmem_device_alloc(unsigned int index,
-					  unsigned int nr_device);
-struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev);
+struct accmem_device *accmem_device_alloc(void);
+struct accmem_carveout *accmem_device_add_carveout(struct accmem_device *dev,
+						   u32 kind);
+void accmem_device_drop_last(struct accmem_device *dev);
 int accmem_device_register(struct accmem_device *dev);
 void accmem_device_start(void);
-void accmem_device_unregister(struct accmem_device *dev);
+void accmem_device_remove(struct accmem_device *dev);
 
 #endif /* ACCMEM_DEVICE_H */

@@ -28,6 +28,7 @@
 #include "core/account.h"
 #include "core/user_struct.h"
 #include "ioctl.h"
+#include "revoke.h"
 #include "stream/file.h"
 #include "tmem/launch.h"
 #include "tmem/tmem.h"
@@ -360,27 +361,33 @@ static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_cluster));
 
-/* @min_size: size of the structure in the first version of the ABI */
+/*
+ * struct ioctl_op - a command
+ * @size: size of the structure
+ * @min_size: size of the structure in the first version of the ABI
+ * @always: the command is executed also while the memory is revoked
+ * @run: function of the command
+ */
 struct ioctl_op {
 	size_t size;
 	size_t min_size;
+	bool always;
 	int (*run)(struct accmem_command *cmd);
 };
 
 /* The row of a command; @_last is the last member in the first version of the ABI. */
-#define IOCTL_OP(_cmd, _run, _type, _last)             \
-	[_IOC_NR(_cmd)] = {                            \
-		.size = sizeof(_type),                 \
-		.min_size = offsetofend(_type, _last), \
-		.run = _run,                           \
-	}
+#define IOCTL_OP(_cmd, _run, _type, _last, ...)                    \
+	[_IOC_NR(_cmd)] = { .size = sizeof(_type),                 \
+			    .min_size = offsetofend(_type, _last), \
+			    .run = _run,                           \
+			    __VA_ARGS__ }
 
 static const struct ioctl_op ioctl_ops[] = {
 	IOCTL_OP(ACCMEM_IOC_INFO, ioctl_info, struct accmem_info, numa_node),
 	IOCTL_OP(ACCMEM_IOC_ALLOC, accmem_ioctl_alloc, struct accmem_alloc,
 		 nr_runs),
 	IOCTL_OP(ACCMEM_IOC_FREE, accmem_ioctl_free, struct accmem_free,
-		 reserved),
+		 reserved, .always = true),
 	IOCTL_OP(ACCMEM_IOC_QUERY, ioctl_query, struct accmem_query, reserved),
 	IOCTL_OP(ACCMEM_IOC_REALLOC, accmem_ioctl_realloc,
 		 struct accmem_realloc, reserved),
@@ -408,7 +415,8 @@ static const struct ioctl_op ioctl_ops[] = {
  * @arg: the address of the command's structure in user space
  *
  * Context: Process context. May sleep.
- * Return: 0 or the command's error; -ENOTTY for an unknown command.
+ * Return: 0 or the command's error; -ENOTTY for an unknown command; -ENODEV and
+ * -ECONNRESET as accmem_context_check().
  */
 long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 {
@@ -427,6 +435,8 @@ long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	cmd.arg = (void __user *)arg;
 	cmd.size = op->size;
 	err = ioctl_fetch(&cmd, op->min_size);
+	if (!err && !op->always)
+		err = accmem_context_check(cmd.ctx);
 	if (err)
 		return err;
 	return op->run(&cmd);

@@ -20,6 +20,8 @@
 
 #include "alloc/usage.h"
 #include "core/carveout.h"
+#include "core/revoke.h"
+#include "revoke.h"
 #include "sysfs.h"
 #include "types/device_types.h"
 
@@ -223,6 +225,27 @@ static ssize_t contexts_show(struct device *d, struct device_attribute *attr,
 }
 static DEVICE_ATTR_ADMIN_RO(contexts);
 
+/* Take the memory from all programs, as after a reset that lost its contents. */
+static ssize_t reset_store(struct device *d, struct device_attribute *attr,
+			   const char *text, size_t size)
+{
+	struct accmem_device *dev = to_accmem(d);
+	bool busy;
+
+	if (!sysfs_streq(text, "1"))
+		return -EINVAL;
+	mutex_lock(&dev->provider.lock);
+	/* The driver of the device resumes what it has revoked. */
+	busy = accmem_is_revoked(dev->carveouts);
+	if (!busy) {
+		accmem_device_revoke(dev, false);
+		accmem_device_resume(dev, false);
+	}
+	mutex_unlock(&dev->provider.lock);
+	return busy ? -EBUSY : size;
+}
+static DEVICE_ATTR_WO(reset);
+
 static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_capacity.attr,
 	&dev_attr_free_bytes.attr,
@@ -245,6 +268,7 @@ static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_frees.attr,
 	&dev_attr_failures.attr,
 	&dev_attr_contexts.attr,
+	&dev_attr_reset.attr,
 	NULL,
 };
 

@@ -11,9 +11,10 @@
 #include <linux/types.h>
 
 struct accmem_carveout;
+struct accmem_range;
 
-int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
-		       bool pages, const char **why);
+int accmem_phys_create(struct accmem_carveout *cv,
+		       const struct accmem_range *range, const char **why);
 
 int accmem_emulated_create(struct accmem_carveout *cv, u64 size);
 

@@ -21,6 +21,7 @@
 #include <linux/workqueue.h>
 
 #include "core/carveout.h"
+#include "core/engine.h"
 #include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
@@ -83,15 +84,17 @@ static void clear_sync_end(struct clear_sync *sync, int err)
 	mutex_unlock(&sync->lock);
 }
 
-/* Zero a run, @helped: true in a work item, false in the allocating task. */
+/* Zero a run, by the device or by the processor. @helped: true in a work item, false in the allocating task. */
 static int clear_sync_clear_run(struct accmem_bo *bo, accmem_clear_run_fn clear,
 				const struct accmem_run *dirty, bool helped)
 {
-	int section = accmem_bo_enter(bo), err;
+	int err = accmem_engine_clear(bo->cv, dirty->start, dirty->size);
+	int section = accmem_bo_enter(bo);
 
 	if (section < 0)
 		return section;
-	err = clear(bo, dirty);
+	if (err)
+		err = clear(bo, dirty);
 	if (!err)
 		accmem_clear_done(bo->cv, dirty, helped);
 	accmem_exit(section);

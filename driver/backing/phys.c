@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Phys backing: a physical range that was reserved at boot.
+ * Phys backing: a physical range, reserved at boot or a BAR.
  *
  * Here the range is checked and claimed. The operations are in phys_pages.c, with page
  * structures, or in phys_frames.c, without. At first all of the range is dirty, since
  * its contents are unknown.
  *
- * The resource tree must have all of the range as reserved, and a load writes to it and
- * reads back: a reservation on the command line of the kernel may name addresses without
- * memory.
+ * If the provider has not claimed the range, the resource tree must have all of it as
+ * reserved. The probe writes to the range and reads back: a reservation on the command
+ * line of the kernel may name addresses without memory.
  */
+#include <linux/accmem_provider.h>
 #include <linux/io.h>
 #include <linux/ioport.h>
 #include <linux/kernel.h>
@@ -112,15 +113,39 @@ static int phys_probe(phys_addr_t start, u64 size)
 	return 0;
 }
 
-/*
- * Check the range and claim it. It is mapped only after both have succeeded. *@why is the
- * reason of an error.
- */
+/* Check a range that the provider has not claimed, and claim it. */
 static int phys_claim(struct accmem_carveout *cv, const char **why)
 {
 	struct accmem_phys *phys = accmem_phys_of(cv);
-	phys_addr_t start = phys->start, last;
-	int err;
+	phys_addr_t start = phys->start;
+
+	*why = "a range that is not all Reserved or Soft Reserved: see /proc/iomem";
+	if (!phys_is_reserved(start, start + cv->capacity - 1))
+		return -EINVAL;
+	*why = "a range of which a part is in use: see /proc/iomem";
+	phys->resource = request_mem_region(start, cv->capacity, "accmem");
+	return phys->resource ? 0 : -EBUSY;
+}
+
+static int phys_probe_all(struct accmem_carveout *cv, const char **why)
+{
+	int err = phys_probe(accmem_phys_of(cv)->start, cv->capacity);
+
+	if (err == -EBUSY)
+		*why = "a range that is mapped already, perhaps tables of the firmware";
+	else if (err)
+		*why = "a range without memory, or with the same memory twice";
+	return err;
+}
+
+/*
+ * Check the range, and claim it unless the provider has. It is mapped only after both have
+ * succeeded. *@why is the reason of an error.
+ */
+static int phys_check(struct accmem_carveout *cv, u32 flags, const char **why)
+{
+	phys_addr_t start = accmem_phys_of(cv)->start, last;
+	int err = 0;
 
 	*why = "not a multiple of 2 MiB in size and address";
 	if (!cv->capacity || !IS_ALIGNED(start, ACCMEM_FOLIO) ||
@@ -133,63 +158,62 @@ static int phys_claim(struct accmem_carveout *cv, const char **why)
 	if (region_intersects(start, cv->capacity, IORESOURCE_SYSTEM_RAM,
 			      IORES_DESC_NONE) != REGION_DISJOINT)
 		return -EINVAL;
-	*why = "a range that is not all Reserved or Soft Reserved: see /proc/iomem";
-	if (!phys_is_reserved(start, last))
-		return -EINVAL;
-	*why = "a range of which a part is in use: see /proc/iomem";
-	phys->resource = request_mem_region(start, cv->capacity, "accmem");
-	if (!phys->resource)
-		return -EBUSY;
-	*why = "a range without memory, or with the same memory twice";
-	err = phys_probe(start, cv->capacity);
-	if (err == -EBUSY)
-		*why = "a range that is mapped already, perhaps tables of the firmware";
-	else if (!err)
+	if (!(flags & ACCMEM_RANGE_CLAIMED))
+		err = phys_claim(cv, why);
+	if (!err && flags & ACCMEM_RANGE_PROBE)
+		err = phys_probe_all(cv, why);
+	if (!err)
 		*why = NULL;
 	return err;
+}
+
+static int phys_init(struct accmem_carveout *cv, u32 flags)
+{
+	int err = accmem_carveout_init(cv);
+
+	if (err)
+		return err;
+	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
+	if (IS_ALIGNED(accmem_phys_of(cv)->start, SZ_1G) &&
+	    cv->capacity >= SZ_1G)
+		cv->caps.page_sizes |= SZ_1G;
+	err = accmem_carveout_track_dirty(cv);
+	if (err)
+		return err;
+	cv->cache_modes = ACCMEM_FRAME_CACHE_MODES;
+	if (flags & ACCMEM_RANGE_IO)
+		cv->cache_modes &= ~BIT(ACCMEM_CACHE_WB);
+	return flags & ACCMEM_RANGE_PAGES ? accmem_phys_make_pages(cv) : 0;
 }
 
 /**
  * accmem_phys_create() - initialise a carveout of a physical range
  * @cv: the carveout, zeroed; the caller destroys it, also after a failure
- * @start: physical address, a multiple of 2 MiB
- * @size: bytes, a multiple of 2 MiB
- * @pages: true to make page structures for the range
- * @why: result: what is wrong with the range, for a message; NULL if nothing is
+ * @range: the range; @size and @start are multiples of 2 MiB, and @flags are valid
+ * @why: out: what is wrong with the range, for a message; NULL if nothing is
  *
- * All of the range must be reserved in the resource tree, no other driver may have claimed
- * it, and it must be memory. The function cannot detect memory that the firmware uses.
+ * Without ACCMEM_RANGE_CLAIMED, all of the range must be reserved in the resource tree and
+ * no other driver may have claimed it. With ACCMEM_RANGE_PROBE it must be memory. The
+ * function cannot detect memory that the firmware uses.
  *
  * Context: Process context. May sleep.
  * Return: 0, -EINVAL, -EBUSY, -ENXIO, -ENOMEM.
  */
-int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
-		       bool pages, const char **why)
+int accmem_phys_create(struct accmem_carveout *cv,
+		       const struct accmem_range *range, const char **why)
 {
 	struct accmem_phys *phys = kzalloc(sizeof(*phys), GFP_KERNEL);
 	int err;
 
 	if (!phys)
 		return -ENOMEM;
-	phys->start = start;
+	phys->start = range->start;
 	cv->priv = phys;
 	cv->ops = &accmem_phys_frames_ops;
 	cv->backing = ACCMEM_BACKING_PHYS;
 	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
 	cv->features = ACCMEM_FEATURE_ACCESS;
-	cv->capacity = size;
-	err = phys_claim(cv, why);
-	if (err)
-		return err;
-	err = accmem_carveout_init(cv);
-	if (err)
-		return err;
-	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
-	if (IS_ALIGNED(start, SZ_1G) && size >= SZ_1G)
-		cv->caps.page_sizes |= SZ_1G;
-	err = accmem_carveout_track_dirty(cv);
-	if (err)
-		return err;
-	cv->cache_modes = ACCMEM_FRAME_CACHE_MODES;
-	return pages ? accmem_phys_make_pages(cv) : 0;
+	cv->capacity = range->size;
+	err = phys_check(cv, range->flags, why);
+	return err ?: phys_init(cv, range->flags);
 }

@@ -26,6 +26,7 @@
 
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/device.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
@@ -301,6 +302,7 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 	for (i = 0; i < nr_carveouts; i++)
 		INIT_LIST_HEAD(&account->memory[i].quarantined);
 	account->accounts = accounts;
+	get_device(accounts->device);
 	account->waiters = waiters;
 	account->id = atomic_long_inc_return(&accounts->last_id);
 	account->pid = task_tgid_nr(current);
@@ -320,6 +322,7 @@ err_leave:
 	atomic64_dec(&account->user->contexts);
 err_user:
 	accmem_user_put(account->user);
+	put_device(accounts->device);
 	kfree(spare);
 	/* An RCU reader of the user's accounts may still use the account. */
 	kfree_rcu(account, rcu);
@@ -348,6 +351,7 @@ static void account_release(struct kref *refs)
 		fput(account->file);
 	atomic64_dec(&user->contexts);
 	accmem_user_put(user);
+	put_device(account->accounts->device);
 	kfree_rcu(account, rcu);
 }
 

@@ -9,6 +9,9 @@
 /* What a message says of a word that is not a size */
 #define ACCMEM_SIZE_RULE "a number, with a suffix K, M, G or T or without one"
 
+#define ACCMEM_CARVEOUT_SIZE_RULE \
+	"not a size in multiples of 4096, up to 16T a device: " ACCMEM_SIZE_RULE
+
 bool accmem_parse_size(const char *text, char stop, const char **rest,
 		       u64 *size);
 

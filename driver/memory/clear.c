@@ -25,6 +25,7 @@
 #include <linux/wait_bit.h>
 
 #include "core/carveout.h"
+#include "core/engine.h"
 #include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
@@ -317,11 +318,14 @@ static void clear_lock_patiently(struct accmem_carveout *cv)
 static bool clear_and_free_chunk(struct accmem_carveout *cv,
 				 const struct accmem_run *run)
 {
+	u32 epoch = READ_ONCE(cv->carveouts->epoch);
+	int err = accmem_engine_clear(cv, run->start, run->size);
 	int section = accmem_enter(cv->carveouts);
 	bool cleared = false;
 
-	if (section >= 0)
-		cleared = !cv->ops->clear(cv, run->start, run->size);
+	/* What the device zeroed before a reset may be lost. */
+	if (section >= 0 && READ_ONCE(cv->carveouts->epoch) == epoch)
+		cleared = !err || !cv->ops->clear(cv, run->start, run->size);
 	clear_free_chunk(cv, run, cleared);
 	if (section >= 0)
 		accmem_exit(section);

@@ -15,6 +15,8 @@
 #include <linux/sizes.h>
 #include <linux/string.h>
 
+#include "core/engine.h"
+#include "memory/clear.h"
 #include "memory/contents.h"
 #include "types/backing_types.h"
 #include "types/bo_types.h"
@@ -120,6 +122,33 @@ static int contents_copy_through_buffer(struct accmem_bo *to, u64 to_offset,
 	return err;
 }
 
+/* Let the device copy between buffer objects of one run. */
+static int contents_copy_by_engine(struct accmem_bo *to, u64 to_offset,
+				   struct accmem_bo *from, u64 from_offset,
+				   u64 size)
+{
+	const struct accmem_run written = { to->run.start + to_offset, size };
+
+	if (!accmem_engine_copies(to->cv, from->cv) || to->nr_runs != 1 ||
+	    from->nr_runs != 1)
+		return -EOPNOTSUPP;
+	accmem_clear_mark_dirty(to->cv, &written);
+	return accmem_engine_copy(to->cv, written.start, from->cv,
+				  from->run.start + from_offset, size);
+}
+
+static int contents_copy(struct accmem_bo *to, u64 to_offset,
+			 struct accmem_bo *from, u64 from_offset, u64 size)
+{
+	if (!contents_copy_by_engine(to, to_offset, from, from_offset, size))
+		return 0;
+	if (to->cv->ops->kernel_address && from->cv->ops->kernel_address)
+		return contents_copy_directly(to, to_offset, from, from_offset,
+					      size);
+	return contents_copy_through_buffer(to, to_offset, from, from_offset,
+					    size);
+}
+
 /**
  * accmem_bo_copy() - copy bytes from one buffer object to another
  * @to: the destination, of the same account as @from; its bytes are zero
@@ -134,8 +163,6 @@ static int contents_copy_through_buffer(struct accmem_bo *to, u64 to_offset,
 int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
 		   u64 from_offset, u64 size)
 {
-	bool directly = to->cv->ops->kernel_address &&
-			from->cv->ops->kernel_address;
 	u64 done, part;
 	int err;
 
@@ -143,13 +170,8 @@ int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min(size - done, CONTENTS_CHUNK);
-		err = directly ?
-			      contents_copy_directly(to, to_offset + done, from,
-						     from_offset + done, part) :
-			      contents_copy_through_buffer(to, to_offset + done,
-							   from,
-							   from_offset + done,
-							   part);
+		err = contents_copy(to, to_offset + done, from,
+				    from_offset + done, part);
 		if (err)
 			return err;
 		cond_resched();

@@ -29,6 +29,7 @@
 
 struct accmem_context;
 struct accmem_waiters;
+struct device;
 struct file;
 
 /**
@@ -95,6 +96,7 @@ struct accmem_account_memory {
  * struct accmem_accounts - accounts of a device
  * @index: number of the device
  * @name: "accmemN"
+ * @device: the device; each account has a reference to it
  * @nr_contexts: number of open files
  * @last_id: number of the latest account
  * @xa: accounts by number: those of open files, and those of closed files that still
@@ -103,6 +105,7 @@ struct accmem_account_memory {
 struct accmem_accounts {
 	unsigned int index;
 	char name[16];
+	struct device *device;
 	atomic_t nr_contexts;
 	atomic_long_t last_id;
 	struct xarray xa;

@@ -43,6 +43,7 @@ struct accmem_accounts;
 struct accmem_backing_ops;
 struct accmem_carveouts;
 struct accmem_folio_ops;
+struct accmem_provider_ops;
 struct accmem_waiters;
 
 #define ACCMEM_NR_BANDWIDTHS (ACCMEM_BANDWIDTH_HIGH + 1)
@@ -242,6 +243,8 @@ struct accmem_carveout {
  * struct accmem_carveouts - carveouts of a device
  * @epoch: state of the memory, see core/revoke.h; odd while the memory is revoked
  * @gone: the memory is revoked for good
+ * @provider_ops: what the device does by itself, or NULL; not called after a revocation
+ * @provider_priv: argument of @provider_ops
  * @accounts: accounts of the device
  * @address_base: lowest device address of all carveouts
  * @address_span: size in bytes of the device addresses of all carveouts
@@ -258,6 +261,8 @@ struct accmem_carveout {
 struct accmem_carveouts {
 	u32 epoch;
 	bool gone;
+	const struct accmem_provider_ops *provider_ops;
+	void *provider_priv;
 	struct accmem_accounts *accounts;
 	u64 address_base;
 	u64 address_span;
@@ -268,7 +273,7 @@ struct accmem_carveouts {
 	unsigned int nr;
 	const struct accmem_carveout *end;
 	struct mutex drain_lock; /* cached buffers that are on no list */
-	struct accmem_carveout cvs[];
+	struct accmem_carveout cvs[ACCMEM_MAX_ALL];
 };
 
 /* The carveout of host memory, or NULL. */

@@ -16,6 +16,8 @@
 
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/mutex.h>
+#include <linux/workqueue.h>
 
 #include "types/account_types.h"
 #include "types/carveout_types.h"
@@ -23,6 +25,18 @@
 #include "types/waiters_types.h"
 
 struct dentry;
+
+/**
+ * struct accmem_provider - the side of a device that its driver sees
+ * @parent: device that the memory belongs to; NULL after unregistration
+ * @published: programs can open the device
+ * @lock: held while the device is published, revoked, resumed and unregistered
+ */
+struct accmem_provider {
+	struct device *parent;
+	bool published;
+	struct mutex lock; /* published, and revocations */
+};
 
 /**
  * struct accmem_device - /dev/accmemN
@@ -33,6 +47,8 @@ struct dentry;
  * @waiters: calls that wait for memory
  * @due: pending frees whose dependencies have signalled
  * @carveouts: carveouts
+ * @provider: the side that the driver of the device sees
+ * @destroy: frees the device, after the last reference was dropped
  *
  * Each group belongs to the folder that changes it; only the entry points know the
  * whole device.
@@ -45,6 +61,8 @@ struct accmem_device {
 	struct accmem_waiters waiters;
 	struct accmem_due due;
 	struct accmem_carveouts *carveouts;
+	struct accmem_provider provider;
+	struct work_struct destroy;
 };
 
 #endif /* ACCMEM_DEVICE_TYPES_H */

@@ -47,7 +47,7 @@ refused_with()
 
 	refused "${@:2}" || return
 	[[ $said != *"unknown parameter"* ]] || why "$said" || return
-	[[ $said = *"accmem: $1"* ]] || why "not '$1' but $said"
+	[[ $said = *accmem*"$1"* ]] || why "not '$1' but $said"
 }
 
 # Is a load with these parameters refused, with a message, without a trace? Its caller may
@@ -198,20 +198,20 @@ bad_memory()
 	for item in $(</proc/cmdline); do
 		[[ $item != memmap=16M* ]] || empty=0x${item#*0x}
 	done
-	says "message: System RAM" "phys=2M@16M: '2M@16M' is a range that overlaps System RAM" \
+	says "message: System RAM" "2097152 bytes at 0x0000000001000000: a range that overlaps System RAM" \
 		phys=2M@16M
 	says "message: half a reservation" \
-		"phys=$((size + 2097152))@$start: " "phys=$((size + 2097152))@$start"
+		"$((size + 2097152)) bytes at" "phys=$((size + 2097152))@$start"
 	for pages in "" :nopages; do
 		says "phys: a window of PCI$pages" \
-			"phys=2M@$((window + 2097152))$pages: '2M@$((window + 2097152))$pages' is a range that is not all Reserved" \
+			": a range that is not all Reserved" \
 			"phys=2M@$((window + 2097152))$pages"
 		says "phys: addresses of nothing$pages" \
-			"phys=64M@32G$pages: '64M@32G$pages' is a range that is not all Reserved" \
+			"67108864 bytes at 0x0000000800000000: a range that is not all Reserved" \
 			"phys=64M@32G$pages"
 		if [ -n "$empty" ]; then
 			says "phys: a reservation without memory$pages" \
-				"phys=16M@$empty$pages: '16M@$empty$pages' is a range without memory" \
+				": a range without memory" \
 				"phys=16M@$empty$pages"
 		else
 			check "phys: a reservation without memory$pages" exit_of 77

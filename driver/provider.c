@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Providers: the functions that drivers of devices call.
+ *
+ * States of a provider: created -> published -> unregistered; between the last two it may
+ * be revoked and resumed any number of times. A provider is a part of its device. The
+ * device outlives the provider as long as an account has memory.
+ *
+ * Host memory: each device also gets a carveout of host memory, unless host=0.
+ *
+ * Locking: provider->lock is held while a device is published, revoked, resumed and
+ * unregistered. The driver serialises the calls before publication.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/accmem_provider.h>
+#include <linux/device.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/numa.h>
+#include <linux/sizes.h>
+
+#include "backing/backing.h"
+#include "compat/compat.h"
+#include "core/carveout.h"
+#include "core/size_param.h"
+#include "device.h"
+#include "provider.h"
+#include "revoke.h"
+#include "types/device_types.h"
+
+static char *host;
+module_param(host, charp, 0444);
+MODULE_PARM_DESC(host,
+		 "most host memory a device (0: none; default half of RAM)");
+
+#define HOST_DEFAULT_MAX (64ull * SZ_1G)
+
+static u64 host_bytes;
+
+static_assert(ACCMEM_MAX_PROVIDERS == ACCMEM_MAX_DEVICES);
+static_assert(ACCMEM_MAX_RANGES == ACCMEM_MAX_CARVEOUTS);
+
+#define RANGE_FLAGS                                                          \
+	(ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_PAGES | ACCMEM_RANGE_CLAIMED | \
+	 ACCMEM_RANGE_PROBE | ACCMEM_RANGE_IO)
+
+static struct accmem_device *to_device(struct accmem_provider *provider)
+{
+	return container_of(provider, struct accmem_device, provider);
+}
+
+/**
+ * accmem_provider_init() - read the parameter of host memory
+ *
+ * Context: Process context, during module init.
+ *
+ * Return: 0; -EINVAL after a message.
+ */
+int accmem_provider_init(void)
+{
+	const char *rest;
+
+	host_bytes =
+		min((u64)totalram_pages() / 2 << PAGE_SHIFT, HOST_DEFAULT_MAX);
+	if (!host)
+		return 0;
+	if (accmem_parse_size(host, '\0', &rest, &host_bytes) &&
+	    IS_ALIGNED(host_bytes, ACCMEM_GRANULE) &&
+	    host_bytes <= ACCMEM_MAX_SPAN)
+		return 0;
+	pr_err("host=%s: '%s' is " ACCMEM_CARVEOUT_SIZE_RULE "\n", host, host);
+	return -EINVAL;
+}
+
+/* Return the device addresses that remain behind the carveouts of a device. */
+static u64 provider_room(const struct accmem_carveouts *carveouts)
+{
+	const struct accmem_carveout *cv;
+	u64 room = ACCMEM_MAX_SPAN;
+
+	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
+		room -= min(room, ALIGN(cv->capacity, ACCMEM_SPAN_ALIGNMENT));
+	return room;
+}
+
+/**
+ * accmem_provider_create() - create the memory manager of a device
+ * @parent: the device that has the memory
+ * @ops: what the device does by itself, or NULL
+ * @priv: the argument of @ops
+ *
+ * Programs do not see the device before accmem_provider_publish().
+ *
+ * Context: Process context. May sleep.
+ *
+ * Return: the provider, which accmem_provider_unregister() ends; -ENOSPC if there are 16
+ * devices, of which some may only wait for programs to close them; -ENOMEM.
+ */
+struct accmem_provider *
+accmem_provider_create(struct device *parent,
+		       const struct accmem_provider_ops *ops, void *priv)
+{
+	struct accmem_device *dev = accmem_device_alloc();
+
+	if (IS_ERR(dev))
+		return ERR_CAST(dev);
+	dev->provider.parent = parent;
+	dev->carveouts->provider_ops = ops;
+	dev->carveouts->provider_priv = priv;
+	return &dev->provider;
+}
+ACCMEM_EXPORT(accmem_provider_create);
+
+static int provider_check_range(const struct accmem_range *range)
+{
+	bool ram = range->flags & (ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_PAGES);
+
+	if (range->flags & ~RANGE_FLAGS || !range->size ||
+	    !IS_ALIGNED(range->size, ACCMEM_GRANULE) ||
+	    range->bandwidth >= ACCMEM_NR_BANDWIDTHS ||
+	    (ram && range->flags & ACCMEM_RANGE_IO))
+		return -EINVAL;
+	if (range->node != NUMA_NO_NODE &&
+	    (range->node < 0 || range->node >= MAX_NUMNODES ||
+	     !node_online(range->node)))
+		return -EINVAL;
+	return 0;
+}
+
+/* Create a carveout. *@why is what is wrong with the range, or NULL. */
+static int provider_make(struct accmem_carveout *cv,
+			 const struct accmem_range *range, const char **why)
+{
+	cv->bandwidth = range->bandwidth;
+	cv->node = range->node;
+	if (range->flags & ACCMEM_RANGE_EMULATED)
+		return accmem_emulated_create(cv, range->size);
+	return accmem_phys_create(cv, range, why);
+}
+
+/**
+ * accmem_provider_add_range() - add a range of memory to a device
+ * @provider: the provider, not published yet
+ * @range: the range, which is number n for programs and for the operations if n ranges
+ *	were added before
+ *
+ * The contents of the range are overwritten. A range that is refused is named in the log.
+ *
+ * Context: Process context. May sleep.
+ *
+ * Return: 0; -EINVAL for a range that is not as &struct accmem_range says, that is not
+ * reserved, or that overlaps System RAM; -E2BIG for more than 8 ranges, or for more than
+ * 16 TiB of a device, where each range counts as a multiple of 1 GiB; -EBUSY if the range
+ * is claimed, also by an unregistered provider whose memory is still in use; -ENXIO if
+ * the probe finds no memory; -EALREADY after publication; -ENOMEM.
+ */
+int accmem_provider_add_range(struct accmem_provider *provider,
+			      const struct accmem_range *range)
+{
+	struct accmem_device *dev = to_device(provider);
+	struct accmem_carveout *cv;
+	const char *why = NULL;
+	int err = provider_check_range(range);
+
+	if (err)
+		return err;
+	if (provider->published)
+		return -EALREADY;
+	if (dev->carveouts->nr_device == ACCMEM_MAX_RANGES ||
+	    range->size > provider_room(dev->carveouts))
+		return -E2BIG;
+	cv = accmem_device_add_carveout(dev, ACCMEM_KIND_DEVICE);
+	err = provider_make(cv, range, &why);
+	if (!err)
+		return 0;
+	accmem_device_drop_last(dev);
+	if (why)
+		dev_err(provider->parent, "%llu bytes at %pa: %s\n",
+			range->size, &range->start, why);
+	return err;
+}
+ACCMEM_EXPORT(accmem_provider_add_range);
+
+/* Add host memory, as far as there are device addresses for it. */
+static int provider_add_host(struct accmem_device *dev)
+{
+	u64 size = min(host_bytes, provider_room(dev->carveouts));
+	struct accmem_carveout *cv;
+	int err;
+
+	if (!size)
+		return 0;
+	cv = accmem_device_add_carveout(dev, ACCMEM_KIND_HOST);
+	err = accmem_emulated_create(cv, size);
+	/* Host memory is populated when it is allocated, not at the first touch. */
+	cv->features &= ~ACCMEM_FEATURE_FIRST_TOUCH;
+	return err;
+}
+
+static int provider_publish(struct accmem_device *dev)
+{
+	if (dev->provider.published)
+		return -EALREADY;
+	if (!dev->carveouts->nr_device)
+		return -EINVAL;
+	dev->provider.published = true;
+	return provider_add_host(dev) ?: accmem_device_register(dev);
+}
+
+/**
+ * accmem_provider_publish() - let programs open the device
+ * @provider: the provider, with at least one range
+ *
+ * Programs may open the device before the function returns. After a failure the provider
+ * can only be unregistered.
+ *
+ * Context: Process context. Takes and releases provider->lock. May sleep.
+ *
+ * Return: 0; -EINVAL without a range; -EALREADY; -ENOMEM.
+ */
+int accmem_provider_publish(struct accmem_provider *provider)
+{
+	int err;
+
+	mutex_lock(&provider->lock);
+	err = provider_publish(to_device(provider));
+	mutex_unlock(&provider->lock);
+	return err;
+}
+ACCMEM_EXPORT(accmem_provider_publish);
+
+/**
+ * accmem_provider_revoke() - take the memory from the programs
+ * @provider: the provider
+ * @why: enum accmem_revoke_why
+ *
+ * When the function returns, no program has a mapping of the memory, no operation of the
+ * provider runs or will be called, and accmem does not touch the memory. Mappings end in
+ * SIGBUS, calls in ECONNRESET (RESET) or ENODEV (GONE). The function waits for no program,
+ * and may be called again.
+ *
+ * Context: Process context. Takes and releases provider->lock. May sleep.
+ */
+void accmem_provider_revoke(struct accmem_provider *provider,
+			    enum accmem_revoke_why why)
+{
+	mutex_lock(&provider->lock);
+	accmem_device_revoke(to_device(provider), why == ACCMEM_REVOKE_GONE);
+	mutex_unlock(&provider->lock);
+}
+ACCMEM_EXPORT(accmem_provider_revoke);
+
+/**
+ * accmem_provider_resume() - give the memory back to the programs after a reset
+ * @provider: the provider; nothing happens if it is not revoked, or gone
+ * @kept: the contents are as they were at the revocation
+ *
+ * If the contents were lost, a program continues after it has freed all buffers of before.
+ *
+ * Context: Process context. Takes and releases provider->lock. May sleep.
+ */
+void accmem_provider_resume(struct accmem_provider *provider, bool kept)
+{
+	mutex_lock(&provider->lock);
+	accmem_device_resume(to_device(provider), kept);
+	mutex_unlock(&provider->lock);
+}
+ACCMEM_EXPORT(accmem_provider_resume);
+
+/**
+ * accmem_provider_unregister() - end a provider
+ * @provider: the provider, which the caller does not use any more; published or not
+ *
+ * Does what accmem_provider_revoke() does with ACCMEM_REVOKE_GONE, and removes the device
+ * from /dev and sysfs. Programs that hold the device, its buffers or their mappings
+ * continue to hold them, without access. What they hold is freed when they let go. A range
+ * that accmem has claimed stays claimed until then.
+ *
+ * Context: Process context. Takes and releases provider->lock. May sleep.
+ */
+void accmem_provider_unregister(struct accmem_provider *provider)
+{
+	struct accmem_device *dev = to_device(provider);
+
+	mutex_lock(&provider->lock);
+	accmem_device_revoke(dev, true);
+	provider->parent = NULL;
+	mutex_unlock(&provider->lock);
+	accmem_device_remove(dev);
+}
+ACCMEM_EXPORT(accmem_provider_unregister);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Described devices: devices that a text describes, in a module parameter or in new_device.
+ */
+#ifndef ACCMEM_PROVIDERS_INTERNAL_H
+#define ACCMEM_PROVIDERS_INTERNAL_H
+
+#include <linux/platform_device.h>
+#include <linux/types.h>
+
+struct accmem_range;
+
+/**
+ * struct accmem_description - a kind of described devices
+ * @driver: platform driver; accmem_describe_init() sets what all kinds share
+ * @parameter: name of the module parameter
+ * @rule: what a message says of a word that @parse refuses
+ * @parse: set @start, @size and @flags of a range from a word; returns false if the word
+ *	is none
+ */
+struct accmem_description {
+	struct platform_driver driver;
+	const char *parameter;
+	const char *rule;
+	bool (*parse)(const char *word, struct accmem_range *range);
+};
+
+extern struct accmem_description accmem_emulated;
+extern struct accmem_description accmem_phys;
+
+int accmem_describe_init(struct accmem_description *kind);
+void accmem_describe_exit(struct accmem_description *kind);
+int accmem_describe_start(void);
+int accmem_describe_add(struct accmem_description *kind, const char *text);
+
+#endif /* ACCMEM_PROVIDERS_INTERNAL_H */

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Revocation: take the memory of a device from its users, and give it back.
+ *
+ * A driver revokes the memory before a reset, and when the device goes away. From then on
+ * faults end in SIGBUS and calls fail. Sleeping calls end. Nothing here waits for a user:
+ * contexts, mappings, pins and pending frees stay until their holders drop them.
+ *
+ * After a reset the memory comes back. If its contents were kept, everything continues. If
+ * they were lost, the buffers of before stay unusable: a context gets -ECONNRESET until it
+ * has freed all of them. A context without buffers does not notice the reset.
+ *
+ * Locking: accmem_provider.lock serialises the revocations of a device. Each context is
+ * visited with a reference, under no lock.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/poll.h>
+
+#include "alloc/reclaim.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "core/revoke.h"
+#include "memory/clear.h"
+#include "revoke.h"
+#include "stream/pending.h"
+#include "stream/stream.h"
+#include "tmem/tmem.h"
+#include "types/device_types.h"
+#include "waitq/waiters.h"
+
+/* Return the next account of the device from *@id on, with a reference, or NULL. */
+static struct accmem_account *revoke_next_account(struct accmem_accounts *all,
+						  unsigned long *id)
+{
+	struct accmem_account *account;
+
+	rcu_read_lock();
+	account = xa_find(&all->xa, id, ULONG_MAX, XA_PRESENT);
+	while (account && !kref_get_unless_zero(&account->refs))
+		account = xa_find_after(&all->xa, id, ULONG_MAX, XA_PRESENT);
+	rcu_read_unlock();
+	++*id;
+	return account;
+}
+
+/* Remove the mappings of all accounts. No fault makes new ones. */
+static void revoke_mappings(struct accmem_accounts *all)
+{
+	struct accmem_account *account;
+	unsigned long id = 0;
+	struct file *file;
+
+	while ((account = revoke_next_account(all, &id))) {
+		file = READ_ONCE(account->file);
+		if (file)
+			unmap_mapping_range(file->f_mapping, 0, 0, 1);
+		accmem_account_put(account);
+		cond_resched();
+	}
+}
+
+/* No position will be signalled any more: end the waits, and let the frees go on. */
+static void revoke_streams(struct accmem_context *ctx)
+{
+	struct accmem_stream *stream;
+	unsigned long id = 0;
+	LLIST_HEAD(due);
+
+	while ((stream = accmem_stream_next(ctx, &id))) {
+		accmem_stream_end(stream, &due);
+		accmem_stream_put(stream);
+		accmem_pending_finish(&due);
+		cond_resched();
+	}
+}
+
+/* End the calls that sleep in the contexts of a device. */
+static void revoke_contexts(struct accmem_device *dev, bool gone)
+{
+	struct accmem_context *ctx;
+	unsigned long id = 0;
+
+	accmem_waiters_revoke(&dev->waiters);
+	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
+		accmem_tmem_end(ctx);
+		if (gone)
+			revoke_streams(ctx);
+		wake_up_interruptible_poll(&ctx->pressure.poll,
+					   EPOLLERR | EPOLLHUP);
+		accmem_context_put(ctx);
+	}
+}
+
+/**
+ * accmem_device_revoke() - take the memory of a device from its users
+ * @dev: the device, published or not
+ * @gone: the memory does not come back
+ *
+ * When the function returns, no user mapping of the memory exists, no code of the driver
+ * accesses the memory, and all calls that slept were woken. May be called again, and for a
+ * device that is gone after a reset.
+ *
+ * Context: Process context. The caller holds accmem_provider.lock. May sleep, but waits
+ * for no user.
+ */
+void accmem_device_revoke(struct accmem_device *dev, bool gone)
+{
+	struct accmem_carveouts *carveouts = dev->carveouts;
+
+	lockdep_assert_held(&dev->provider.lock);
+	if (accmem_is_revoked(carveouts) && (!gone || carveouts->gone))
+		return;
+	accmem_revoke(carveouts, gone);
+	revoke_mappings(&dev->accounts);
+	revoke_contexts(dev, gone);
+}
+
+/* The contents of all memory are unknown: also of memory that was clean. */
+static void resume_forget_contents(struct accmem_carveouts *carveouts)
+{
+	struct accmem_carveout *cv;
+
+	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
+		accmem_clear_forget(cv);
+}
+
+/**
+ * accmem_device_resume() - give the memory of a device back to its users
+ * @dev: the device, revoked for a reset
+ * @kept: the contents are as before
+ *
+ * Context: Process context. The caller holds accmem_provider.lock. May sleep.
+ */
+void accmem_device_resume(struct accmem_device *dev, bool kept)
+{
+	struct accmem_carveouts *carveouts = dev->carveouts;
+	struct accmem_carveout *cv;
+
+	lockdep_assert_held(&dev->provider.lock);
+	if (!accmem_is_revoked(carveouts) || carveouts->gone)
+		return;
+	if (!kept)
+		resume_forget_contents(carveouts);
+	accmem_restore(carveouts, kept);
+	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
+		accmem_clear_kick(cv, true);
+}
+
+/**
+ * accmem_context_renew() - let a context without buffers continue after a reset
+ * @ctx: the context
+ *
+ * Frees the cached buffers, which nobody names. A page of small buffers that a process has
+ * mapped counts as a buffer.
+ *
+ * Context: Process context. Takes and releases ctx->lock and drain_lock of the device. May
+ * sleep.
+ * Return: as accmem_context_check().
+ */
+int accmem_context_renew(struct accmem_context *ctx)
+{
+	struct accmem_carveouts *carveouts = ctx->carveouts;
+	u32 epoch = READ_ONCE(carveouts->epoch);
+
+	if (accmem_is_revoked(carveouts))
+		return accmem_revoked_error(carveouts);
+	accmem_reclaim_end(ctx);
+	spin_lock(&ctx->lock);
+	if (RB_EMPTY_ROOT(&ctx->va_tree))
+		WRITE_ONCE(ctx->epoch, epoch);
+	spin_unlock(&ctx->lock);
+	return accmem_context_is_valid(ctx) ? 0 : -ECONNRESET;
+}

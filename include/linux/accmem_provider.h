@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Providers: the drivers of devices whose memory accmem manages.
+ *
+ * A provider registers the memory of a device: accmem_provider_create(), then
+ * accmem_provider_add_range() for each range, then accmem_provider_publish(). Programs can
+ * then open /dev/accmemN. accmem_provider_unregister() takes the memory back at any time,
+ * and waits for no program. Documentation/driver-api/provider.rst is the tutorial.
+ *
+ * Functions that return a pointer return an ERR_PTR() on failure. The module that calls
+ * them imports the namespace ACCMEM.
+ */
+#ifndef _LINUX_ACCMEM_PROVIDER_H
+#define _LINUX_ACCMEM_PROVIDER_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+#include <uapi/linux/accmem.h>
+
+struct accmem_context;
+struct accmem_extent;
+struct accmem_provider;
+struct device;
+struct dma_fence;
+struct file;
+struct module;
+
+#define ACCMEM_MAX_PROVIDERS \
+	16 /* devices, with those that still wait for programs */
+#define ACCMEM_MAX_RANGES 8 /* ranges of a device */
+
+/**
+ * enum accmem_range_flags - properties of a range
+ * @ACCMEM_RANGE_EMULATED: ordinary memory of the host stands for the range, and
+ *	&accmem_range.start is ignored. For tests, and for devices without memory.
+ * @ACCMEM_RANGE_PAGES: give the range page structures, so that it can be pinned, and map it
+ *	write-back in folios of 2 MiB. The range must be memory that the host may cache.
+ *	Without this flag programs map frames, in any cache mode, and nothing can be pinned.
+ * @ACCMEM_RANGE_CLAIMED: the provider has claimed the range, for example with
+ *	pci_request_region(), and releases it after accmem_provider_unregister(). Without
+ *	this flag accmem claims it, and demands that all of it is reserved in the resource
+ *	tree.
+ * @ACCMEM_RANGE_PROBE: write to the range and read back before it is used
+ * @ACCMEM_RANGE_IO: the range is behind a bus and the host may not cache it. A program that
+ *	asks for the default cache mode gets write-combining. Not with ACCMEM_RANGE_PAGES.
+ */
+enum accmem_range_flags {
+	ACCMEM_RANGE_EMULATED = BIT(0),
+	ACCMEM_RANGE_PAGES = BIT(1),
+	ACCMEM_RANGE_CLAIMED = BIT(2),
+	ACCMEM_RANGE_PROBE = BIT(3),
+	ACCMEM_RANGE_IO = BIT(4),
+};
+
+/**
+ * struct accmem_range - a range of device memory
+ * @start: physical address; a multiple of 2 MiB
+ * @size: bytes; a multiple of 2 MiB, of 4 KiB for ACCMEM_RANGE_EMULATED
+ * @flags: enum accmem_range_flags
+ * @bandwidth: enum accmem_bandwidth
+ * @node: NUMA node, or NUMA_NO_NODE
+ */
+struct accmem_range {
+	phys_addr_t start;
+	u64 size;
+	u32 flags;
+	u32 bandwidth;
+	int node;
+};
+
+/**
+ * struct accmem_provider_ops - what the device does by itself
+ * @clear: zero @size bytes at @offset of range @range, or NULL: the processor zeroes.
+ *	Returns a fence that signals when the bytes are zero, NULL if they are zero already,
+ *	or an ERR_PTR(), after which the processor zeroes. The fence must signal within a
+ *	bounded time, whatever programs do.
+ * @copy: copy @size bytes from @from_offset of range @from to @to_offset of range @to, or
+ *	NULL. Returns as @clear.
+ *
+ * The operations are called without a lock of accmem, may sleep, and may run at the same
+ * time on several processors. None runs, and none is called any more, when
+ * accmem_provider_revoke() or accmem_provider_unregister() has returned.
+ */
+struct accmem_provider_ops {
+	struct dma_fence *(*clear)(void *priv, unsigned int range, u64 offset,
+				   u64 size);
+	struct dma_fence *(*copy)(void *priv, unsigned int to, u64 to_offset,
+				  unsigned int from, u64 from_offset, u64 size);
+};
+
+/**
+ * enum accmem_revoke_why - why a provider takes the memory back
+ * @ACCMEM_REVOKE_RESET: the device is reset or sleeps; accmem_provider_resume() follows
+ * @ACCMEM_REVOKE_GONE: the device is gone
+ */
+enum accmem_revoke_why {
+	ACCMEM_REVOKE_RESET,
+	ACCMEM_REVOKE_GONE,
+};
+
+struct accmem_provider *
+accmem_provider_create(struct device *parent,
+		       const struct accmem_provider_ops *ops, void *priv);
+int accmem_provider_add_range(struct accmem_provider *provider,
+			      const struct accmem_range *range);
+int accmem_provider_publish(struct accmem_provider *provider);
+void accmem_provider_revoke(struct accmem_provider *provider,
+			    enum accmem_revoke_why why);
+void accmem_provider_resume(struct accmem_provider *provider, bool kept);
+void accmem_provider_unregister(struct accmem_provider *provider);
+
+#endif /* _LINUX_ACCMEM_PROVIDER_H */
