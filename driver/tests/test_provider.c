@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test provider: a driver whose device a test controls.
+ *
+ * The module provides the ranges of its parameter `ranges`, as SIZE@ADDRESS, and has an
+ * engine that a worker of the kernel stands for. Tests write to parameters: `revoke` (reset
+ * or gone), `resume` (kept or lost), and how the engine behaves. On load the module first
+ * calls the provider API in ways that must fail, and fails to load if one succeeds.
+ *
+ * Locking: param_lock of the module guards the parameters.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/accmem_provider.h>
+#include <linux/delay.h>
+#include <linux/dma-fence.h>
+#include <linux/io.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/numa.h>
+#include <linux/platform_device.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "compat/compat.h"
+
+static char *ranges[ACCMEM_MAX_RANGES];
+static int nr_ranges;
+module_param_array(ranges, charp, &nr_ranges, 0444);
+static char *engine = "none"; /* none, works, refuses, fails */
+module_param(engine, charp, 0644);
+static unsigned int delay_ms;
+module_param(delay_ms, uint, 0644);
+static unsigned int clears, copies, late;
+module_param(clears, uint, 0444); /* operations that were called */
+module_param(copies, uint, 0444);
+module_param(late, uint, 0444); /* operations that were called after a revocation */
+
+static struct platform_device *pdev;
+static struct accmem_provider *provider;
+static phys_addr_t starts[ACCMEM_MAX_RANGES];
+static bool revoked;
+static struct workqueue_struct *jobs;
+
+/* An operation that the worker executes. @from is NULL for a clear. */
+struct job {
+	struct dma_fence fence;
+	spinlock_t lock; /* guards fence */
+	struct work_struct work;
+	phys_addr_t to;
+	phys_addr_t from;
+	u64 size;
+	bool is_copy;
+	bool fails;
+};
+
+static const char *job_name(struct dma_fence *fence)
+{
+	return "accmem-test-engine";
+}
+
+static const struct dma_fence_ops job_ops = {
+	.get_driver_name = job_name,
+	.get_timeline_name = job_name,
+};
+
+static void job_run(struct job *job)
+{
+	void __iomem *to = ioremap_wc(job->to, job->size);
+	void __iomem *from = job->is_copy ? ioremap_wc(job->from, job->size) :
+					    NULL;
+	u64 at;
+
+	for (at = 0; to && at < job->size; at += sizeof(u64))
+		writeq(from ? readq(from + at) : 0, to + at);
+	if (!to || (job->is_copy && !from))
+		dma_fence_set_error(&job->fence, -ENOMEM);
+	if (to)
+		iounmap(to);
+	if (from)
+		iounmap(from);
+}
+
+static void job_work(struct work_struct *work)
+{
+	struct job *job = container_of(work, struct job, work);
+
+	msleep(delay_ms);
+	if (job->fails)
+		dma_fence_set_error(&job->fence, -EIO);
+	else
+		job_run(job);
+	dma_fence_signal(&job->fence);
+	dma_fence_put(&job->fence);
+}
+
+static struct dma_fence *job_start(phys_addr_t to, phys_addr_t from, u64 size,
+				   bool is_copy)
+{
+	struct job *job;
+
+	if (READ_ONCE(revoked))
+		late++;
+	if (!strcmp(engine, "none") || !strcmp(engine, "refuses"))
+		return ERR_PTR(-EIO);
+	job = kzalloc(sizeof(*job), GFP_KERNEL);
+	if (!job)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&job->lock);
+	INIT_WORK(&job->work, job_work);
+	job->to = to;
+	job->from = from;
+	job->size = size;
+	job->is_copy = is_copy;
+	job->fails = !strcmp(engine, "fails");
+	dma_fence_init(&job->fence, &job_ops, &job->lock,
+		       dma_fence_context_alloc(1), 1);
+	dma_fence_get(&job->fence);
+	queue_work(jobs, &job->work);
+	return &job->fence;
+}
+
+static struct dma_fence *test_clear(void *priv, unsigned int range, u64 offset,
+				    u64 size)
+{
+	clears++;
+	return job_start(starts[range] + offset, 0, size, false);
+}
+
+static struct dma_fence *test_copy(void *priv, unsigned int to, u64 to_offset,
+				   unsigned int from, u64 from_offset, u64 size)
+{
+	copies++;
+	return job_start(starts[to] + to_offset, starts[from] + from_offset,
+			 size, true);
+}
+
+static const struct accmem_provider_ops test_ops = {
+	.clear = test_clear,
+	.copy = test_copy,
+};
+
+static int revoke_set(const char *text, const struct kernel_param *kp)
+{
+	if (!provider)
+		return -ENODEV;
+	if (sysfs_streq(text, "reset"))
+		accmem_provider_revoke(provider, ACCMEM_REVOKE_RESET);
+	else if (sysfs_streq(text, "gone"))
+		accmem_provider_revoke(provider, ACCMEM_REVOKE_GONE);
+	else
+		return -EINVAL;
+	WRITE_ONCE(revoked, true);
+	return 0;
+}
+
+static int resume_set(const char *text, const struct kernel_param *kp)
+{
+	if (!provider)
+		return -ENODEV;
+	WRITE_ONCE(revoked, false);
+	accmem_provider_resume(provider, sysfs_streq(text, "kept"));
+	return 0;
+}
+
+static const struct kernel_param_ops revoke_ops = { .set = revoke_set };
+static const struct kernel_param_ops resume_ops = { .set = resume_set };
+module_param_cb(revoke, &revoke_ops, NULL, 0200);
+module_param_cb(resume, &resume_ops, NULL, 0200);
+
+static int check(bool good, const char *what)
+{
+	if (good)
+		return 0;
+	pr_err("not as it should be: %s\n", what);
+	return -EINVAL;
+}
+
+static int add(u64 size, phys_addr_t start, u32 flags)
+{
+	const struct accmem_range range = {
+		.start = start, .size = size, .flags = flags,
+		.node = NUMA_NO_NODE,
+	};
+
+	return accmem_provider_add_range(provider, &range);
+}
+
+/* Calls that must fail, and leave nothing behind. */
+static int check_refusals(void)
+{
+	return check(accmem_provider_publish(provider) == -EINVAL,
+		     "publication without a range") ?:
+	       check(add(0, SZ_2M, 0) == -EINVAL, "no bytes") ?:
+	       check(add(SZ_2M, SZ_4K, 0) == -EINVAL, "not aligned") ?:
+	       check(add(SZ_2M, SZ_16M, 0) == -EINVAL, "System RAM") ?:
+	       check(add(SZ_2M, SZ_16M, ACCMEM_RANGE_CLAIMED) == -EINVAL,
+		     "System RAM that is claimed") ?:
+	       check(add(SZ_2M, 0, ~0u) == -EINVAL, "unknown flags") ?:
+	       check(add(SZ_2M, ~(phys_addr_t)0 - SZ_2M + 1, 0) == -EINVAL,
+		     "the end of all addresses") ?:
+	       check(add(1ull << 45, 0, ACCMEM_RANGE_EMULATED) == -E2BIG,
+		     "32 TiB") ?:
+	       check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_IO) ==
+			     -EINVAL,
+		     "ordinary memory behind a bus");
+}
+
+/* Calls that must fail after publication, and calls that must do nothing. */
+static int check_published(void)
+{
+	accmem_provider_resume(provider, true);
+	return check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED) == -EALREADY,
+		     "a range after publication") ?:
+	       check(accmem_provider_publish(provider) == -EALREADY,
+		     "publication twice");
+}
+
+static int add_ranges(void)
+{
+	char *rest;
+	u64 size;
+	int i, err = 0;
+
+	for (i = 0; i < nr_ranges && !err; i++) {
+		size = memparse(ranges[i], &rest);
+		if (*rest != '@')
+			return -EINVAL;
+		starts[i] = memparse(rest + 1, &rest);
+		err = add(size, starts[i], ACCMEM_RANGE_PROBE) ?:
+		      check(add(size, starts[i], 0) == -EBUSY,
+			    "a range twice");
+	}
+	return err;
+}
+
+static int __init test_provider_init(void)
+{
+	int err;
+
+	jobs = alloc_workqueue("accmem-test-engine", WQ_UNBOUND, 0);
+	if (!jobs)
+		return -ENOMEM;
+	pdev = platform_device_register_simple("accmem-test-provider",
+					       PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(pdev)) {
+		err = PTR_ERR(pdev);
+		goto err_jobs;
+	}
+	provider = accmem_provider_create(&pdev->dev, &test_ops, NULL);
+	if (IS_ERR(provider)) {
+		err = PTR_ERR(provider);
+		provider = NULL;
+		goto err_device;
+	}
+	err = check_refusals() ?: add_ranges() ?:
+	      accmem_provider_publish(provider) ?: check_published();
+	if (err)
+		goto err_provider;
+	return 0;
+
+err_provider:
+	accmem_provider_unregister(provider);
+err_device:
+	platform_device_unregister(pdev);
+err_jobs:
+	destroy_workqueue(jobs);
+	return err;
+}
+
+static void __exit test_provider_exit(void)
+{
+	accmem_provider_unregister(provider);
+	WRITE_ONCE(revoked, true);
+	platform_device_unregister(pdev);
+	destroy_workqueue(jobs);
+}
+
+module_init(test_provider_init);
+module_exit(test_provider_exit);
+
+MODULE_DESCRIPTION("Provider of memory for tests of accmem");
+MODULE_LICENSE("GPL");
+ACCMEM_IMPORT(ACCMEM);
