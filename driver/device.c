@@ -24,6 +24,7 @@
 #include "core/carveout.h"
 #include "debugfs.h"
 #include "device.h"
+#include "export/export.h"
 #include "fdinfo.h"
 #include "ioctl.h"
 #include "memory/clear.h"
@@ -194,6 +195,8 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	}
 	dev->accounts.index = index;
 	dev->carveouts->accounts = &dev->accounts;
+	dev->carveouts->exports = &dev->exports;
+	accmem_exports_init(&dev->exports);
 	dev->carveouts->nr_device = nr_device;
 	dev->carveouts->nr = nr_device;
 	dev->carveouts->end = dev->carveouts->cvs + nr_device;
@@ -337,6 +340,7 @@ void accmem_device_unregister(struct accmem_device *dev)
 		accmem_quarantine_stop(cv);
 		accmem_carveout_destroy(cv);
 	}
+	accmem_exports_destroy(&dev->exports);
 	xa_destroy(&dev->accounts.xa);
 	put_device(&dev->device);
 }

@@ -42,6 +42,7 @@
 struct accmem_accounts;
 struct accmem_backing_ops;
 struct accmem_carveouts;
+struct accmem_exports;
 struct accmem_folio_ops;
 struct accmem_waiters;
 
@@ -241,6 +242,7 @@ struct accmem_carveout {
 /**
  * struct accmem_carveouts - carveouts of a device
  * @accounts: accounts of the device
+ * @exports: dma-bufs of the device
  * @address_base: lowest device address of all carveouts
  * @address_span: size in bytes of the device addresses of all carveouts
  * @of_class: bit i is set if carveout i has the enum accmem_bandwidth of the index
@@ -255,6 +257,7 @@ struct accmem_carveout {
  */
 struct accmem_carveouts {
 	struct accmem_accounts *accounts;
+	struct accmem_exports *exports;
 	u64 address_base;
 	u64 address_span;
 	u32 of_class[ACCMEM_NR_BANDWIDTHS];

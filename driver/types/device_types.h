@@ -19,6 +19,7 @@
 
 #include "types/account_types.h"
 #include "types/carveout_types.h"
+#include "types/export_types.h"
 #include "types/stream_types.h"
 #include "types/waiters_types.h"
 
@@ -32,6 +33,7 @@ struct dentry;
  * @accounts: accounts of open files, and of closed files whose memory is still in use
  * @waiters: calls that wait for memory
  * @due: pending frees whose dependencies have signalled
+ * @exports: dma-bufs of the memory
  * @carveouts: carveouts
  *
  * Each group belongs to the folder that changes it; only the entry points know the
@@ -44,6 +46,7 @@ struct accmem_device {
 	struct accmem_accounts accounts;
 	struct accmem_waiters waiters;
 	struct accmem_due due;
+	struct accmem_exports exports;
 	struct accmem_carveouts *carveouts;
 };
 
