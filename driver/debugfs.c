@@ -13,8 +13,10 @@
  * user at a time. No lock is held while a file is printed.
  */
 #include <linux/debugfs.h>
+#include <linux/fs.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
+#include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string_helpers.h>
@@ -23,6 +25,7 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "debugfs.h"
+#include "export/export.h"
 #include "memory/bo.h"
 #include "stream/stream.h"
 #include "tmem/show.h"
@@ -35,6 +38,7 @@
 #define COLUMNS 64
 #define ROWS_MAX 32
 #define LINES 8 /* buffers read per hold of ctx->lock */
+#define REVOKE_MS 500 /* for importers, when root revokes the exports */
 #define RUNS 64u /* free runs read per hold of the carveout's lock */
 
 static struct dentry *root;
@@ -456,9 +460,9 @@ static int debugfs_users_show(struct seq_file *m, void *unused)
 	struct accmem_user *user = NULL;
 
 	seq_puts(m,
-		 "# uid contexts buffers bytes pending fences waits resident\n");
+		 "# uid contexts buffers bytes pending fences waits resident exports\n");
 	while ((user = accmem_user_next(user))) {
-		seq_printf(m, "%u %lld %lld %lld %lld %lld %lld %lld\n",
+		seq_printf(m, "%u %lld %lld %lld %lld %lld %lld %lld %lld\n",
 			   from_kuid(&init_user_ns, user->uid),
 			   atomic64_read(&user->contexts),
 			   atomic64_read(&user->buffers),
@@ -466,12 +470,56 @@ static int debugfs_users_show(struct seq_file *m, void *unused)
 			   atomic64_read(&user->pending),
 			   atomic64_read(&user->fences),
 			   atomic64_read(&user->waits),
-			   atomic64_read(&user->resident) << PAGE_SHIFT);
+			   atomic64_read(&user->resident) << PAGE_SHIFT,
+			   atomic64_read(&user->exports));
 		cond_resched();
 	}
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_users);
+
+static int debugfs_exports_show(struct seq_file *m, void *unused)
+{
+	struct accmem_device *dev = m->private;
+
+	accmem_exports_show(m, &dev->exports);
+	return 0;
+}
+
+static int debugfs_exports_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, debugfs_exports_show, inode->i_private);
+}
+
+/* "revoke" takes the memory of all exports back, "resume" ends that. For tests. */
+static ssize_t debugfs_exports_write(struct file *file, const char __user *from,
+				     size_t size, loff_t *pos)
+{
+	struct accmem_device *dev = file_inode(file)->i_private;
+	char word[8] = "";
+
+	if (size >= sizeof(word))
+		return -EINVAL;
+	if (copy_from_user(word, from, size))
+		return -EFAULT;
+	if (sysfs_streq(word, "revoke"))
+		accmem_export_revoke(&dev->exports, -ECONNRESET,
+				     ktime_add_ms(ktime_get(), REVOKE_MS));
+	else if (sysfs_streq(word, "resume"))
+		accmem_export_resume(&dev->exports);
+	else
+		return -EINVAL;
+	return size;
+}
+
+static const struct file_operations debugfs_exports_fops = {
+	.owner = THIS_MODULE,
+	.open = debugfs_exports_open,
+	.read = seq_read,
+	.write = debugfs_exports_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
 
 static int debugfs_tmem_show(struct seq_file *m, void *unused)
 {
@@ -525,6 +573,8 @@ void accmem_debugfs_add(struct accmem_device *dev)
 			    &debugfs_waiting_fops);
 	debugfs_create_file("lock_stats", 0400, dev->debugfs, dev,
 			    &debugfs_shared_fops);
+	debugfs_create_file("exports", 0600, dev->debugfs, dev,
+			    &debugfs_exports_fops);
 	debugfs_create_file("tmem", 0400, dev->debugfs, dev,
 			    &debugfs_tmem_fops);
 }

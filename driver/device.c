@@ -29,6 +29,7 @@
 #include "core/revoke.h"
 #include "debugfs.h"
 #include "device.h"
+#include "export/export.h"
 #include "fdinfo.h"
 #include "ioctl.h"
 #include "memory/clear.h"
@@ -175,6 +176,7 @@ static void device_destroy_work(struct work_struct *work)
 		device_drop_carveout(cv);
 	mutex_destroy(&dev->carveouts->drain_lock);
 	mutex_destroy(&dev->provider.lock);
+	accmem_exports_destroy(&dev->exports);
 	xa_destroy(&dev->accounts.xa);
 	ida_free(&device_numbers, dev->accounts.index);
 	kvfree(dev->carveouts);
@@ -212,6 +214,8 @@ static void device_init(struct accmem_device *dev, int number)
 		 number);
 	dev->accounts.index = number;
 	dev->accounts.device = &dev->device;
+	dev->carveouts->exports = &dev->exports;
+	accmem_exports_init(&dev->exports);
 	xa_init_flags(&dev->accounts.xa, XA_FLAGS_ACCOUNT);
 	device_initialize(&dev->device);
 	dev->device.class = &device_class;

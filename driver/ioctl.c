@@ -12,6 +12,7 @@
  *
  * Locking: no lock is held across a copy; QUERY takes ctx->lock for its lookup.
  */
+#include <linux/dma-buf.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
 #include <linux/nospec.h>
@@ -27,6 +28,7 @@
 #include "compat/compat.h"
 #include "core/account.h"
 #include "core/user_struct.h"
+#include "export/export.h"
 #include "ioctl.h"
 #include "revoke.h"
 #include "stream/file.h"
@@ -110,6 +112,7 @@ static int ioctl_info(struct accmem_command *cmd)
 	info->nr_carveouts = ctx->carveouts->nr_device;
 	info->features = cv->features | ACCMEM_FEATURE_STREAM |
 			 ACCMEM_FEATURE_REALLOC | ACCMEM_FEATURE_WAIT |
+			 ACCMEM_FEATURE_EXPORT |
 			 (ctx->carveouts->host_mask ? IOCTL_HOST_FEATURES : 0);
 	info->now_ns = ktime_get_ns();
 	info->address_base = cv->address_base;
@@ -251,6 +254,40 @@ err_fd:
 	return err;
 }
 
+/* Make the dma-buf, and install @fd last: until then nobody else finds it. */
+static int ioctl_export_to(struct accmem_command *cmd, int fd)
+{
+	struct accmem_export_buffer *req = &cmd->data.export;
+	struct dma_buf *dma_buf = accmem_export(cmd->ctx, req);
+	int err;
+
+	if (IS_ERR(dma_buf))
+		return PTR_ERR(dma_buf);
+	req->fd = fd;
+	err = accmem_command_respond(cmd);
+	if (err)
+		dma_buf_put(dma_buf);
+	else
+		fd_install(fd, dma_buf->file);
+	return err;
+}
+
+static int ioctl_export(struct accmem_command *cmd)
+{
+	const struct accmem_export_buffer *req = &cmd->data.export;
+	int fd, err;
+
+	if (req->flags & ~ACCMEM_EXPORT_FLAGS || req->reserved)
+		return -EINVAL;
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	err = ioctl_export_to(cmd, fd);
+	if (err)
+		put_unused_fd(fd);
+	return err;
+}
+
 static int ioctl_tmem_setup(struct accmem_command *cmd)
 {
 	struct accmem_tmem_setup *req = &cmd->data.tmem_setup;
@@ -357,6 +394,7 @@ static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_prefetch));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_advise));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_pressure));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_export_buffer));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_cluster));
@@ -406,6 +444,8 @@ static const struct ioctl_op ioctl_ops[] = {
 		 struct accmem_tmem_launch, reserved),
 	IOCTL_OP(ACCMEM_IOC_TMEM_CLUSTER, ioctl_tmem_cluster,
 		 struct accmem_tmem_cluster, members),
+	IOCTL_OP(ACCMEM_IOC_EXPORT, ioctl_export, struct accmem_export_buffer,
+		 reserved),
 };
 
 /**

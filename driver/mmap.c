@@ -5,127 +5,19 @@
  * A mapping belongs to a buffer object, not to a buffer: it shows the memory of a whole
  * buffer, or a slab page with small buffers. The mapping holds a reference to the
  * buffer object, and so outlives FREE. If the buffer was freed, the memory is freed
- * with its last mapping.
+ * with its last mapping. memory/vma.c sets up the VMA.
  *
- * Faults are served by the backing of the carveout, or by memory/shared.c for shared
- * memory. A fault on revoked memory ends in SIGBUS.
- *
- * Locking: mmap_lock of the process, then ctx->lock for the lookup. The last unmap
- * takes the locks that freeing memory needs.
+ * Locking: mmap_lock of the process, then ctx->lock for the lookup.
  */
-#include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/mm.h>
 
-#include "compat/compat.h"
-#include "core/cache_mode.h"
-#include "core/carveout.h"
 #include "core/revoke.h"
 #include "memory/bo.h"
-#include "memory/mapping.h"
-#include "memory/resize.h"
-#include "memory/shared.h"
+#include "memory/vma.h"
 #include "mmap.h"
-#include "trace/trace.h"
-#include "types/backing_types.h"
 #include "vm/buffer.h"
 #include "vm/context.h"
-
-/* Serve a fault, unless the memory is revoked. */
-static vm_fault_t mmap_serve(struct vm_fault *vmf,
-			     vm_fault_t (*serve)(struct accmem_bo *bo,
-						 struct vm_fault *vmf))
-{
-	struct accmem_bo *bo = vmf->vma->vm_private_data;
-	int section = accmem_bo_enter(bo);
-	vm_fault_t ret;
-
-	if (section < 0)
-		return VM_FAULT_SIGBUS;
-	ret = serve(bo, vmf);
-	accmem_exit(section);
-	return ret;
-}
-
-static vm_fault_t mmap_fault(struct vm_fault *vmf)
-{
-	struct accmem_bo *bo = vmf->vma->vm_private_data;
-
-	accmem_bo_wait_pin_check(bo);
-	return mmap_serve(vmf, bo->cv->ops->fault);
-}
-
-/*
- * Map no page around a fault: only the pages that a fault asks for are there. The
- * kernel calls fault() under the lock of the VMA only for a VMA with this operation.
- * Without the operation it would retry the fault under mmap_lock.
- */
-static vm_fault_t mmap_map_pages(struct vm_fault *vmf, pgoff_t start,
-				 pgoff_t end)
-{
-	return 0;
-}
-
-/* Called when a VMA is split, moved, or copied to another process. */
-static void mmap_open(struct vm_area_struct *vma)
-{
-	accmem_bo_get(vma->vm_private_data);
-}
-
-static void mmap_close(struct vm_area_struct *vma)
-{
-	accmem_bo_put_user(vma->vm_private_data);
-}
-
-/*
- * Access the memory for a debugger: ptrace() and /proc/PID/mem call this for a mapping
- * without page structures. The kernel does not check the rights of the mapping before.
- */
-static int mmap_access(struct vm_area_struct *vma, unsigned long address,
-		       void *data, int size, int write)
-{
-	struct accmem_bo *bo = vma->vm_private_data;
-	u64 offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) - bo->offset +
-		     (address - vma->vm_start);
-	u64 end = READ_ONCE(bo->size);
-	int section, err;
-
-	if (!(vma->vm_flags & (write ? VM_WRITE : VM_MAYREAD)) || offset >= end)
-		return -EIO;
-	size = min3((u64)size, end - offset, (u64)vma->vm_end - address);
-	section = accmem_bo_enter(bo);
-	if (section < 0)
-		return -EIO;
-	err = bo->cv->ops->access(bo, offset, data, size, write);
-	accmem_exit(section);
-	return err ?: size;
-}
-
-static const struct vm_operations_struct mmap_vm_ops = {
-	.open = mmap_open,
-	.close = mmap_close,
-	.fault = mmap_fault,
-	.map_pages = mmap_map_pages,
-	.access = mmap_access,
-};
-
-static vm_fault_t mmap_shared_fault(struct vm_fault *vmf)
-{
-	return mmap_serve(vmf, accmem_shared_fault);
-}
-
-static vm_fault_t mmap_shared_mkwrite(struct vm_fault *vmf)
-{
-	return mmap_serve(vmf, accmem_shared_mkwrite);
-}
-
-/* Because page_mkwrite() is set, the kernel maps pages that are read as read-only. */
-static const struct vm_operations_struct mmap_shared_vm_ops = {
-	.open = mmap_open,
-	.close = mmap_close,
-	.fault = mmap_shared_fault,
-	.map_pages = mmap_map_pages,
-	.page_mkwrite = mmap_shared_mkwrite,
-};
 
 /*
  * Return the buffer object at a published address, with a reference. It counts as
@@ -142,45 +34,6 @@ static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address)
 		accmem_bo_set_mapped(bo);
 	spin_unlock(&ctx->lock);
 	return bo;
-}
-
-/* Set up the VMA. On success the VMA owns the caller's reference. */
-static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
-{
-	/*
-	 * VM_DONTEXPAND also prevents the kernel from merging adjacent VMAs of one
-	 * file.
-	 */
-	unsigned long set = VM_DONTEXPAND;
-	u64 size = vma->vm_end - vma->vm_start;
-	u64 end = READ_ONCE(bo->size);
-	struct file *file;
-	int err;
-
-	/*
-	 * READ_ONCE: a REALLOC may shrink the buffer object at any time. Faults check
-	 * the size again.
-	 */
-	if (offset >= end || size > end - offset)
-		return -ENXIO;
-	err = bo->cv->ops->map ? bo->cv->ops->map(bo) : 0;
-	if (err)
-		return err;
-	file = accmem_mapping_file(bo->account);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	/* Without page structures a core dump would show zeros. */
-	if (!accmem_has_pages(bo->cv) && !bo->shared)
-		set |= VM_PFNMAP | VM_DONTDUMP;
-	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
-	vma->vm_page_prot =
-		accmem_cache_mode_pgprot(bo->cache_mode, vma->vm_page_prot);
-	vma->vm_private_data = bo;
-	vma->vm_ops = bo->shared ? &mmap_shared_vm_ops : &mmap_vm_ops;
-	vma_set_file(vma, file);
-	fput(file);
-	trace_accmem_map(bo, offset, size);
-	return 0;
 }
 
 /**
@@ -202,13 +55,9 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	struct accmem_bo *bo;
 	int err;
 
-	/*
-	 * A file that is opened read-only has no VM_SHARED: check VM_MAYSHARE instead.
-	 */
-	if (!(vma->vm_flags & VM_MAYSHARE))
-		return -EINVAL;
-	if (vma->vm_flags & VM_EXEC)
-		return -EACCES;
+	err = accmem_vma_check(vma);
+	if (err)
+		return err;
 	if (!accmem_context_is_valid(ctx))
 		return accmem_revoked_error(ctx->carveouts);
 	if (offset >= ctx->carveouts->address_span)
@@ -216,7 +65,7 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	bo = mmap_find_bo(ctx, ctx->carveouts->address_base + offset);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	err = mmap_bo(bo, vma, offset - bo->offset);
+	err = accmem_vma_set_up(vma, bo, offset - bo->offset);
 	if (err)
 		accmem_bo_put_user(bo);
 	return err;

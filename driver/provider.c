@@ -110,6 +110,7 @@ accmem_provider_create(struct device *parent,
 	dev->carveouts->provider_priv = priv;
 	return &dev->provider;
 }
+
 ACCMEM_EXPORT(accmem_provider_create);
 
 static int provider_check_range(const struct accmem_range *range)
@@ -180,6 +181,7 @@ int accmem_provider_add_range(struct accmem_provider *provider,
 			range->size, &range->start, why);
 	return err;
 }
+
 ACCMEM_EXPORT(accmem_provider_add_range);
 
 /* Add host memory, as far as there are device addresses for it. */
@@ -228,6 +230,7 @@ int accmem_provider_publish(struct accmem_provider *provider)
 	mutex_unlock(&provider->lock);
 	return err;
 }
+
 ACCMEM_EXPORT(accmem_provider_publish);
 
 /**
@@ -240,15 +243,26 @@ ACCMEM_EXPORT(accmem_provider_publish);
  * SIGBUS, calls in ECONNRESET (RESET) or ENODEV (GONE). The function waits for no program,
  * and may be called again.
  *
+ * Other drivers that have imported the memory as a dma-buf are told to let go of it, and
+ * have a second. Kernels before 7.1, and importers that are not revocable, cannot let go.
+ *
  * Context: Process context. Takes and releases provider->lock. May sleep.
+ *
+ * Return: the number of imports that still use the memory. If it is not 0, a reset would
+ * take the memory from under another device.
  */
-void accmem_provider_revoke(struct accmem_provider *provider,
-			    enum accmem_revoke_why why)
+unsigned int accmem_provider_revoke(struct accmem_provider *provider,
+				    enum accmem_revoke_why why)
 {
+	unsigned int nr;
+
 	mutex_lock(&provider->lock);
-	accmem_device_revoke(to_device(provider), why == ACCMEM_REVOKE_GONE);
+	nr = accmem_device_revoke(to_device(provider),
+				  why == ACCMEM_REVOKE_GONE);
 	mutex_unlock(&provider->lock);
+	return nr;
 }
+
 ACCMEM_EXPORT(accmem_provider_revoke);
 
 /**
@@ -266,6 +280,7 @@ void accmem_provider_resume(struct accmem_provider *provider, bool kept)
 	accmem_device_resume(to_device(provider), kept);
 	mutex_unlock(&provider->lock);
 }
+
 ACCMEM_EXPORT(accmem_provider_resume);
 
 /**
@@ -289,4 +304,5 @@ void accmem_provider_unregister(struct accmem_provider *provider)
 	mutex_unlock(&provider->lock);
 	accmem_device_remove(dev);
 }
+
 ACCMEM_EXPORT(accmem_provider_unregister);

@@ -14,6 +14,7 @@
  * visited with a reference, under no lock.
  */
 #include <linux/fs.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
 
@@ -21,6 +22,7 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "core/revoke.h"
+#include "export/export.h"
 #include "memory/clear.h"
 #include "revoke.h"
 #include "stream/pending.h"
@@ -28,6 +30,8 @@
 #include "tmem/tmem.h"
 #include "types/device_types.h"
 #include "waitq/waiters.h"
+
+#define REVOKE_PATIENCE_MS 1000 /* for importers */
 
 /* Return the next account of the device from *@id on, with a reference, or NULL. */
 static struct accmem_account *revoke_next_account(struct accmem_accounts *all,
@@ -101,19 +105,25 @@ static void revoke_contexts(struct accmem_device *dev, bool gone)
  * accesses the memory, and all calls that slept were woken. May be called again, and for a
  * device that is gone after a reset.
  *
+ * Drivers that have imported the memory have a second to let go of it.
+ *
  * Context: Process context. The caller holds accmem_provider.lock. May sleep, but waits
- * for no user.
+ * for no program.
+ * Return: the number of imports that still use the memory.
  */
-void accmem_device_revoke(struct accmem_device *dev, bool gone)
+unsigned int accmem_device_revoke(struct accmem_device *dev, bool gone)
 {
 	struct accmem_carveouts *carveouts = dev->carveouts;
+	ktime_t deadline = ktime_add_ms(ktime_get(), REVOKE_PATIENCE_MS);
 
 	lockdep_assert_held(&dev->provider.lock);
-	if (accmem_is_revoked(carveouts) && (!gone || carveouts->gone))
-		return;
-	accmem_revoke(carveouts, gone);
-	revoke_mappings(&dev->accounts);
-	revoke_contexts(dev, gone);
+	if (!accmem_is_revoked(carveouts) || (gone && !carveouts->gone)) {
+		accmem_revoke(carveouts, gone);
+		revoke_mappings(&dev->accounts);
+		revoke_contexts(dev, gone);
+	}
+	return accmem_export_revoke(&dev->exports,
+				    accmem_revoked_error(carveouts), deadline);
 }
 
 /* The contents of all memory are unknown: also of memory that was clean. */
@@ -143,6 +153,7 @@ void accmem_device_resume(struct accmem_device *dev, bool kept)
 	if (!kept)
 		resume_forget_contents(carveouts);
 	accmem_restore(carveouts, kept);
+	accmem_export_resume(&dev->exports);
 	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
 		accmem_clear_kick(cv, true);
 }

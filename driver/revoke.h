@@ -12,7 +12,7 @@
 
 struct accmem_device;
 
-void accmem_device_revoke(struct accmem_device *dev, bool gone);
+unsigned int accmem_device_revoke(struct accmem_device *dev, bool gone);
 void accmem_device_resume(struct accmem_device *dev, bool kept);
 int accmem_context_renew(struct accmem_context *ctx);
 

@@ -238,8 +238,9 @@ static ssize_t reset_store(struct device *d, struct device_attribute *attr,
 	/* The driver of the device resumes what it has revoked. */
 	busy = accmem_is_revoked(dev->carveouts);
 	if (!busy) {
-		accmem_device_revoke(dev, false);
-		accmem_device_resume(dev, false);
+		/* An importer that does not let go may write to the memory later. */
+		busy = accmem_device_revoke(dev, false);
+		accmem_device_resume(dev, busy);
 	}
 	mutex_unlock(&dev->provider.lock);
 	return busy ? -EBUSY : size;

@@ -19,6 +19,7 @@
 
 #include "alloc/alloc.h"
 #include "alloc/plan.h"
+#include "alloc/reclaim.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "stream/pending.h"

@@ -15,6 +15,7 @@
  */
 #include <linux/kernel.h>
 
+#include "alloc/reclaim.h"
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/clear.h"

@@ -21,8 +21,6 @@ struct xarray;
 #define ACCMEM_NO_ROOM (-EXFULL) /* cannot grow in place; internal */
 
 /* reclaim.c */
-int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
-			 u64 size, int (*take)(void *arg), void *arg);
 void accmem_reclaim_drain(struct xarray *accounts);
 void accmem_reclaim_addresses(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv);

@@ -21,6 +21,7 @@
 #include "alloc/free.h"
 #include "alloc/plan.h"
 #include "alloc/realloc.h"
+#include "alloc/reclaim.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
@@ -189,7 +190,9 @@ static int realloc_populate(void *arg)
 {
 	const struct accmem_resize *r = arg;
 
-	return accmem_bo_populate(accmem_buffer_bo(r->buf), r->old_size);
+	struct accmem_bo *bo = accmem_buffer_bo(r->buf);
+
+	return accmem_bo_populate(bo, r->old_size, bo->size);
 }
 
 /* Zero the bytes beyond the old end, and populate the memory that was added. */
@@ -289,10 +292,11 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 	/* realloc_request() drops a reservation shorter than the length: restore it. */
 	r->fresh->reserve = r->buf->reserve;
 	/*
-	 * A pin is reported only if nothing else prevents the move: this check comes
-	 * last.
+	 * A pin or an export is reported only if nothing else prevents the move: this
+	 * check comes last.
 	 */
-	if (accmem_bo_is_pinned(accmem_buffer_bo(r->buf)))
+	if (accmem_bo_is_exported(accmem_buffer_bo(r->buf)) ||
+	    accmem_bo_is_pinned(accmem_buffer_bo(r->buf)))
 		err = -EBUSY;
 	else
 		err = realloc_copy(ctx, r);

@@ -7,8 +7,11 @@
 
 #include <linux/types.h>
 
+struct accmem_carveout;
 struct accmem_context;
 
+int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
+			 u64 size, int (*take)(void *arg), void *arg);
 void accmem_reclaim_end(struct accmem_context *ctx);
 
 #endif /* ACCMEM_ALLOC_RECLAIM_H */

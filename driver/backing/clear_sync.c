@@ -84,7 +84,10 @@ static void clear_sync_end(struct clear_sync *sync, int err)
 	mutex_unlock(&sync->lock);
 }
 
-/* Zero a run, by the device or by the processor. @helped: true in a work item, false in the allocating task. */
+/*
+ * Zero a run, by the device or by the processor. @helped: true in a work item, false in
+ * the allocating task.
+ */
 static int clear_sync_clear_run(struct accmem_bo *bo, accmem_clear_run_fn clear,
 				const struct accmem_run *dirty, bool helped)
 {

@@ -18,6 +18,7 @@
  * page in its buffer object: a shrink takes the page lock after it has removed a page.
  */
 #include <linux/capability.h>
+#include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/numa.h>
@@ -404,6 +405,14 @@ static void *emulated_kernel_address(struct accmem_bo *bo, u64 offset,
 	return page_address(page) + offset_in_page(offset);
 }
 
+static phys_addr_t emulated_physical(struct accmem_bo *bo, u64 offset,
+				     u64 *size)
+{
+	void *address = emulated_kernel_address(bo, offset, false, size);
+
+	return WARN_ON_ONCE(!address) ? 0 : virt_to_phys(address);
+}
+
 /* A folio is not split: the shrunk size is rounded up to its end. */
 static u64 emulated_shrink_floor(struct accmem_bo *bo, u64 size)
 {
@@ -564,6 +573,7 @@ static const struct accmem_backing_ops emulated_ops = {
 	.fault = emulated_fault,
 	.access = emulated_access,
 	.kernel_address = emulated_kernel_address,
+	.physical = emulated_physical,
 	.is_idle = emulated_is_idle,
 	.release = emulated_release,
 	.shrink_floor = emulated_shrink_floor,

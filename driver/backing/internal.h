@@ -80,6 +80,14 @@ static inline phys_addr_t accmem_phys_at(const struct accmem_carveout *cv,
 	return accmem_phys_of(cv)->start + offset;
 }
 
+/* accmem_backing_ops.physical of a bo with one run */
+static inline phys_addr_t accmem_phys_physical(struct accmem_bo *bo, u64 offset,
+					       u64 *size)
+{
+	*size = bo->run.size - offset;
+	return accmem_phys_at(bo->cv, bo->run.start + offset);
+}
+
 /* Release the range, as the last step of the destruction of a carveout. */
 static inline void accmem_phys_destroy(struct accmem_carveout *cv)
 {

@@ -305,6 +305,7 @@ const struct accmem_backing_ops accmem_phys_frames_ops = {
 	.access = frames_access,
 	.init = frames_init,
 	.map = frames_map_all,
+	.physical = accmem_phys_physical,
 	.release = frames_release,
 	.split = frames_split,
 	.split_finish = frames_split_finish,

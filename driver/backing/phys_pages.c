@@ -214,6 +214,7 @@ static const struct accmem_backing_ops pages_ops = {
 	.access = pages_access,
 	.init = pages_init,
 	.kernel_address = pages_kernel_address,
+	.physical = accmem_phys_physical,
 	.is_idle = accmem_pins_is_idle,
 	.release = pages_release,
 	.shrink_floor = pages_shrink_floor,

@@ -39,6 +39,7 @@
 /* Module parameters, registered by waitq/limits.c. */
 unsigned long long accmem_max_contexts_per_user = 1024;
 unsigned long long accmem_max_buffers_per_user = 1ull << 20;
+unsigned long long accmem_max_exports_per_user = 1ull << 16;
 unsigned long long accmem_max_fences_per_user = 1ull << 16;
 unsigned long long accmem_max_waits_per_user = 4096;
 unsigned long long accmem_max_bytes_per_user;
@@ -438,6 +439,23 @@ int accmem_charge_fence(struct accmem_user *user)
 }
 
 /**
+ * accmem_charge_export() - charge a dma-buf to a user
+ * @user: user
+ *
+ * With CAP_SYS_RESOURCE the limit does not apply.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -EDQUOT if the limit would be exceeded.
+ */
+int accmem_charge_export(struct accmem_user *user)
+{
+	return user_charge(&user->exports, 1,
+			   READ_ONCE(accmem_max_exports_per_user)) ?
+		       0 :
+		       -EDQUOT;
+}
+
+/**
  * accmem_charge_wait() - charge a STREAM_WAIT call that is about to sleep to a user
  * @user: user
  *
@@ -492,6 +510,17 @@ void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers)
 void accmem_uncharge_fence(struct accmem_user *user)
 {
 	atomic64_dec(&user->fences);
+}
+
+/**
+ * accmem_uncharge_export() - undo accmem_charge_export()
+ * @user: user
+ *
+ * Context: Any context. Does not sleep.
+ */
+void accmem_uncharge_export(struct accmem_user *user)
+{
+	atomic64_dec(&user->exports);
 }
 
 /**

@@ -16,6 +16,7 @@
 
 extern unsigned long long accmem_max_contexts_per_user;
 extern unsigned long long accmem_max_buffers_per_user;
+extern unsigned long long accmem_max_exports_per_user;
 extern unsigned long long accmem_max_fences_per_user;
 extern unsigned long long accmem_max_waits_per_user;
 extern unsigned long long accmem_max_bytes_per_user;
@@ -35,10 +36,12 @@ int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt);
 int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
 bool accmem_charge_buffer(struct accmem_account *account, bool exempt);
 int accmem_charge_fence(struct accmem_user *user);
+int accmem_charge_export(struct accmem_user *user);
 int accmem_charge_wait(struct accmem_user *user);
 void accmem_uncharge(struct accmem_account *account, u64 bytes);
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers);
 void accmem_uncharge_fence(struct accmem_user *user);
+void accmem_uncharge_export(struct accmem_user *user);
 void accmem_uncharge_wait(struct accmem_user *user);
 bool accmem_charge_exceeds_limit(u64 bytes, bool exempt);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);

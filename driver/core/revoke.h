@@ -36,6 +36,22 @@ static inline int accmem_revoked_error(const struct accmem_carveouts *carveouts)
 	return READ_ONCE(carveouts->gone) ? -ENODEV : -ECONNRESET;
 }
 
+/* Sparse would miss the end of a section in callers that begin none after an error. */
+static inline int accmem_section_begin(void)
+{
+	int section = srcu_read_lock(&accmem_users_of_memory);
+
+	__release(&accmem_users_of_memory);
+	return section;
+}
+
+/* The end of accmem_enter() and of accmem_bo_enter(). */
+static inline void accmem_exit(int section)
+{
+	__acquire(&accmem_users_of_memory);
+	srcu_read_unlock(&accmem_users_of_memory, section);
+}
+
 /**
  * accmem_enter() - begin to use the memory of a device
  * @carveouts: the carveouts of the device
@@ -45,18 +61,18 @@ static inline int accmem_revoked_error(const struct accmem_carveouts *carveouts)
  */
 static inline int accmem_enter(const struct accmem_carveouts *carveouts)
 {
-	int section = srcu_read_lock(&accmem_users_of_memory);
+	int section = accmem_section_begin();
 
 	if (likely(!accmem_is_revoked(carveouts)))
 		return section;
-	srcu_read_unlock(&accmem_users_of_memory, section);
+	accmem_exit(section);
 	return accmem_revoked_error(carveouts);
 }
 
-/* The end of accmem_enter() and of accmem_bo_enter(). */
-static inline void accmem_exit(int section)
+/* Has a reset lost the contents of a buffer object, or is one in progress? */
+static inline bool accmem_bo_is_stale(const struct accmem_bo *bo)
 {
-	srcu_read_unlock(&accmem_users_of_memory, section);
+	return READ_ONCE(bo->cv->carveouts->epoch) != bo->epoch;
 }
 
 /**
@@ -68,13 +84,12 @@ static inline void accmem_exit(int section)
  */
 static inline int accmem_bo_enter(const struct accmem_bo *bo)
 {
-	const struct accmem_carveouts *carveouts = bo->cv->carveouts;
-	int section = srcu_read_lock(&accmem_users_of_memory);
+	int section = accmem_section_begin();
 
-	if (likely(READ_ONCE(carveouts->epoch) == bo->epoch))
+	if (likely(!accmem_bo_is_stale(bo)))
 		return section;
-	srcu_read_unlock(&accmem_users_of_memory, section);
-	return accmem_revoked_error(carveouts);
+	accmem_exit(section);
+	return accmem_revoked_error(bo->cv->carveouts);
 }
 
 #endif /* ACCMEM_CORE_REVOKE_H */

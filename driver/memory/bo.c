@@ -329,7 +329,7 @@ struct accmem_bo *accmem_bo_create(struct accmem_account *account,
 	err = cv->ops->init ? cv->ops->init(bo, &bo->run) : 0;
 	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE &&
 	    accmem_must_populate(cv, spec->flags))
-		err = accmem_bo_populate(bo, 0);
+		err = accmem_bo_populate(bo, 0, bo->size);
 	if (err) {
 		accmem_bo_abort(bo);
 		return ERR_PTR(err);

@@ -77,6 +77,15 @@ static inline bool accmem_bo_has_users(const struct accmem_bo *bo)
 	return kref_read(&bo->refs) > 1;
 }
 
+/*
+ * Return true if a dma-buf shows memory of the buffer object. The result false is stable
+ * while a REALLOC of its buffer is in progress.
+ */
+static inline bool accmem_bo_is_exported(const struct accmem_bo *bo)
+{
+	return atomic_read(&bo->nr_exports);
+}
+
 /* Say whether accmem_bo_put_user() must wake the waiters. */
 static inline void accmem_bo_set_wake_on_put(struct accmem_bo *bo,
 					     bool wake_on_put)

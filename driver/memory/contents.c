@@ -55,6 +55,7 @@ int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
  * accmem_bo_populate() - make the missing pages of a buffer object
  * @bo: the buffer object, of host memory, or with ACCMEM_FEATURE_FIRST_TOUCH
  * @offset: offset of the first page, in bytes
+ * @end: offset of the end of the last page, in bytes
  *
  * After -ENOBUFS the caller may reclaim memory and try again.
  *
@@ -62,11 +63,11 @@ int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
  * Return: 0; -ENOBUFS if the host has no page, or if a limit on its pages is reached;
  * -EINTR.
  */
-int accmem_bo_populate(struct accmem_bo *bo, u64 offset)
+int accmem_bo_populate(struct accmem_bo *bo, u64 offset, u64 end)
 {
 	u64 part;
 
-	for (; offset < bo->size; offset += part) {
+	for (; offset < end; offset += part) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		if (!bo->cv->ops->kernel_address(bo, offset, true, &part))

@@ -3,14 +3,15 @@
  * Buffer objects: functions that only memory/ uses.
  *
  * bo.c creates and frees a buffer object, runs.c allocates and frees its runs,
- * clear.c records which granules are dirty, and shared.c moves shared memory between
- * the host and the device.
+ * clear.c records which granules are dirty, shared.c moves shared memory between the
+ * host and the device, and vma.c makes and serves user mappings.
  */
 #ifndef ACCMEM_MEMORY_INTERNAL_H
 #define ACCMEM_MEMORY_INTERNAL_H
 
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
+#include <linux/mm_types.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -21,7 +22,10 @@
 
 #define ACCMEM_OVERDUE_FIRST_SCAN msecs_to_jiffies(100)
 
+struct accmem_account;
 struct accmem_run;
+struct file;
+struct vm_fault;
 
 /* bo.c */
 void accmem_bo_set_overdue(struct accmem_bo *bo);
@@ -38,6 +42,12 @@ void accmem_runs_forget(struct accmem_bo *bo);
 int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 			  bool exempt);
 
+/* mapping.c */
+struct file *accmem_mapping_file(struct accmem_account *account);
+
+/* resize.c */
+void accmem_bo_wait_pin_check(struct accmem_bo *bo);
+
 /* clear.c */
 void accmem_clear_release_chunks(struct accmem_carveout *cv,
 				 const struct accmem_run *run, u64 account,
@@ -49,6 +59,10 @@ void accmem_clear_release(struct accmem_carveout *cv,
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write);
 bool accmem_shared_try_hold(struct accmem_bo *bo, u64 offset, bool write);
 void accmem_shared_drop(struct accmem_bo *bo, u64 offset);
+
+/* shared_fault.c */
+vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf);
+vm_fault_t accmem_shared_mkwrite(struct accmem_bo *bo, struct vm_fault *vmf);
 
 /*
  * Start the check for overdue memory, after a buffer object has become pending.
@@ -64,8 +78,7 @@ static inline void accmem_overdue_watch(struct accmem_carveout *cv)
 /* May bytes differ from zero: were they written, or lost at a reset? */
 static inline bool accmem_bo_is_unknown(const struct accmem_bo *bo)
 {
-	return accmem_bo_was_written(bo) ||
-	       bo->epoch != READ_ONCE(bo->cv->carveouts->epoch);
+	return accmem_bo_was_written(bo) || accmem_bo_is_stale(bo);
 }
 
 /* The buffer object has one run, accmem_bo.run, and no array of runs. */

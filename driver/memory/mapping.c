@@ -22,6 +22,7 @@
 #include <linux/module.h>
 #include <linux/mount.h>
 
+#include "internal.h"
 #include "memory/mapping.h"
 #include "types/account_types.h"
 #include "types/carveout_types.h"

@@ -150,13 +150,24 @@ static unsigned int resize_find(const struct accmem_bo *bo, u64 size, u64 *kept)
 	return i;
 }
 
+/* Return the size in bytes of @bo after a shrink to @size. */
+static u64 resize_floor(struct accmem_bo *bo, u64 size)
+{
+	if (accmem_bo_is_exported(bo))
+		return bo->size;
+	if (!bo->cv->ops->shrink_floor)
+		return size;
+	return min(bo->cv->ops->shrink_floor(bo, size), bo->size);
+}
+
 /**
  * accmem_bo_shrink_floor() - compute the size after a shrink
  * @bo: the buffer object; only the caller resizes it
  * @size: requested size in bytes, not 0, at most the present size
  * @nr_runs: out: number of runs after the shrink
  *
- * The result is larger than @size if a folio must stay whole. A fault may change the
+ * The result is larger than @size if a folio must stay whole, or if a dma-buf shows the
+ * memory. A fault may change the
  * result later.
  *
  * Context: Does not sleep.
@@ -167,8 +178,8 @@ u64 accmem_bo_shrink_floor(struct accmem_bo *bo, u64 size,
 {
 	u64 kept;
 
-	if (size < bo->size && bo->cv->ops->shrink_floor)
-		size = min(bo->cv->ops->shrink_floor(bo, size), bo->size);
+	if (size < bo->size)
+		size = resize_floor(bo, size);
 	*nr_runs = resize_find(bo, size, &kept) + 1;
 	return size;
 }
@@ -232,8 +243,7 @@ int accmem_bo_split_prepare(struct accmem_bo *bo, struct accmem_bo *rest,
 	int err = -ENODATA;
 
 	lockdep_assert_held(&bo->lock);
-	if (ops->shrink_floor)
-		size = min(ops->shrink_floor(bo, size), bo->size);
+	size = resize_floor(bo, size);
 	if (size < bo->size)
 		err = resize_copy_rest(bo, rest, size);
 	if (err)
@@ -267,7 +277,7 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	u64 kept, size = bo->size - rest->size;
 
 	lockdep_assert_held(&bo->lock);
-	if (cv->ops->shrink_floor && cv->ops->shrink_floor(bo, size) > size)
+	if (resize_floor(bo, size) > size)
 		return false;
 	rest->mapped = accmem_bo_was_mapped(bo);
 	rest->written = accmem_bo_was_written(bo);

@@ -24,6 +24,5 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest);
 void accmem_bo_split_abort(struct accmem_bo *rest);
 void accmem_bo_split_finish(struct accmem_bo *bo, struct accmem_bo *rest);
 bool accmem_bo_is_pinned(struct accmem_bo *bo);
-void accmem_bo_wait_pin_check(struct accmem_bo *bo);
 
 #endif /* ACCMEM_MEMORY_RESIZE_H */

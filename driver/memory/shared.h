@@ -2,17 +2,15 @@
 /*
  * Shared memory: pieces that move between the host and the device.
  *
- * accmem_shared_create() adds a host side to new device memory. Faults and the calls
+ * accmem_shared_create() adds a host side to new device memory. The calls
  * that access or move memory use the other functions. shared.c describes the pieces.
  */
 #ifndef ACCMEM_MEMORY_SHARED_H
 #define ACCMEM_MEMORY_SHARED_H
 
-#include <linux/mm_types.h>
 #include <linux/types.h>
 
 struct accmem_bo;
-struct vm_fault;
 
 int accmem_shared_create(struct accmem_bo *bo);
 void accmem_shared_place(struct accmem_bo *bo);
@@ -21,8 +19,5 @@ int accmem_shared_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
 		       bool to_device);
 int accmem_shared_stay(struct accmem_bo *bo, u64 offset, u64 size, bool stay);
-
-vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf);
-vm_fault_t accmem_shared_mkwrite(struct accmem_bo *bo, struct vm_fault *vmf);
 
 #endif /* ACCMEM_MEMORY_SHARED_H */

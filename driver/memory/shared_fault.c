@@ -13,7 +13,6 @@
 #include <linux/pagemap.h>
 
 #include "internal.h"
-#include "memory/shared.h"
 #include "types/backing_types.h"
 
 static u64 shared_fault_offset(const struct accmem_bo *bo,

@@ -184,6 +184,7 @@ static void described_remove(struct platform_device *pdev)
 {
 	accmem_provider_unregister(platform_get_drvdata(pdev));
 }
+
 ACCMEM_PLATFORM_REMOVE(described_remove)
 
 static void described_free(struct described *d)
@@ -196,13 +197,13 @@ static void described_free(struct described *d)
 static struct described *described_alloc(const struct accmem_description *kind,
 					 const char *text)
 {
-	struct described *d =
-		kzalloc(struct_size(d, text, strlen(text) + 1), GFP_KERNEL);
+	size_t size = strlen(text) + 1;
+	struct described *d = kzalloc(struct_size(d, text, size), GFP_KERNEL);
 
 	if (d) {
 		d->kind = kind;
 		d->err = -ENODEV; /* no driver is bound */
-		strcpy(d->text, text);
+		memcpy(d->text, text, size);
 	}
 	return d;
 }

@@ -29,6 +29,7 @@ static bool phys_parse(const char *word, struct accmem_range *range)
 struct accmem_description accmem_phys = {
 	.driver.driver.name = "accmem-phys",
 	.parameter = "phys",
-	.rule = "not SIZE@ADDRESS or SIZE@ADDRESS:nopages, up to 16T a device, where both are " ACCMEM_SIZE_RULE,
+	.rule = "not SIZE@ADDRESS or SIZE@ADDRESS:nopages, up to 16T a device, "
+		"where both are " ACCMEM_SIZE_RULE,
 	.parse = phys_parse,
 };

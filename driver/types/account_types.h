@@ -46,6 +46,7 @@ struct file;
  * @pending: number of pending frees; a free counts until its memory is free
  * @fences: number of imported fences that are not reached and of exported fences that
  *	somebody holds
+ * @exports: number of dma-bufs; a dma-buf counts until its memory is not used through it
  * @waits: number of STREAM_WAIT calls that sleep
  * @resident: number of pages of ordinary memory that are present for the user's buffers
  * @next_drain: time in ns before which the user's requests drain no caches of others,
@@ -67,6 +68,7 @@ struct accmem_user {
 	atomic64_t bytes;
 	atomic64_t pending;
 	atomic64_t fences;
+	atomic64_t exports;
 	atomic64_t waits;
 	atomic64_t resident;
 	u64 next_drain;

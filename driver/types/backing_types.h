@@ -78,6 +78,9 @@ enum accmem_release {
  *	page; the number of bytes is set then, too. Required for
  *	ACCMEM_FEATURE_FIRST_TOUCH and for host memory; where it is absent, copies go
  *	through @access.
+ * @physical: return the physical address of the byte at an offset of a bo that does not
+ *	shrink and whose pages exist, and the number of bytes that are contiguous there, up
+ *	to the end of the bo at least. Does not sleep. Required.
  * @is_idle: return true if only the driver refers to the pages of a bo. Absent if pages
  *	cannot be pinned.
  * @release: free pages of a bo that is no longer in use; return true if there are pages
@@ -106,6 +109,7 @@ struct accmem_backing_ops {
 	int (*map)(struct accmem_bo *bo);
 	void *(*kernel_address)(struct accmem_bo *bo, u64 offset, bool write,
 				u64 *size);
+	phys_addr_t (*physical)(struct accmem_bo *bo, u64 offset, u64 *size);
 	bool (*is_idle)(struct accmem_bo *bo, enum accmem_idle_check check);
 	bool (*release)(struct accmem_bo *bo, enum accmem_release which);
 	u64 (*shrink_floor)(struct accmem_bo *bo, u64 size);

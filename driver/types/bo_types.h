@@ -100,6 +100,8 @@ struct accmem_shared {
  * @max_runs: number of entries allocated for @runs, or 0 if unknown
  * @run: the run, if the bo has a single run
  * @state: enum accmem_state; guarded by the carveout's lock
+ * @nr_exports: number of dma-bufs of the bo. While it is not 0, REALLOC neither moves
+ *	nor shrinks the bo. Incremented under the context's lock.
  * @link: link in accmem_carveout.quarantine.list, .pending or .overdue; guarded by the
  *	carveout's lock
  * @own_link: link in accmem_account_memory.quarantined; guarded by the carveout's lock
@@ -154,6 +156,7 @@ struct accmem_bo {
 	struct accmem_run run;
 
 	enum accmem_state state;
+	atomic_t nr_exports;
 	struct list_head link;
 	struct list_head own_link;
 

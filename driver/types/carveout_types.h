@@ -42,6 +42,7 @@
 struct accmem_accounts;
 struct accmem_backing_ops;
 struct accmem_carveouts;
+struct accmem_exports;
 struct accmem_folio_ops;
 struct accmem_provider_ops;
 struct accmem_waiters;
@@ -246,6 +247,7 @@ struct accmem_carveout {
  * @provider_ops: what the device does by itself, or NULL; not called after a revocation
  * @provider_priv: argument of @provider_ops
  * @accounts: accounts of the device
+ * @exports: dma-bufs of the device
  * @address_base: lowest device address of all carveouts
  * @address_span: size in bytes of the device addresses of all carveouts
  * @of_class: bit i is set if carveout i has the enum accmem_bandwidth of the index
@@ -264,6 +266,7 @@ struct accmem_carveouts {
 	const struct accmem_provider_ops *provider_ops;
 	void *provider_priv;
 	struct accmem_accounts *accounts;
+	struct accmem_exports *exports;
 	u64 address_base;
 	u64 address_span;
 	u32 of_class[ACCMEM_NR_BANDWIDTHS];

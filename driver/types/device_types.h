@@ -21,6 +21,7 @@
 
 #include "types/account_types.h"
 #include "types/carveout_types.h"
+#include "types/export_types.h"
 #include "types/stream_types.h"
 #include "types/waiters_types.h"
 
@@ -46,6 +47,7 @@ struct accmem_provider {
  * @accounts: accounts of open files, and of closed files whose memory is still in use
  * @waiters: calls that wait for memory
  * @due: pending frees whose dependencies have signalled
+ * @exports: dma-bufs of the memory
  * @carveouts: carveouts
  * @provider: the side that the driver of the device sees
  * @destroy: frees the device, after the last reference was dropped
@@ -60,6 +62,7 @@ struct accmem_device {
 	struct accmem_accounts accounts;
 	struct accmem_waiters waiters;
 	struct accmem_due due;
+	struct accmem_exports exports;
 	struct accmem_carveouts *carveouts;
 	struct accmem_provider provider;
 	struct work_struct destroy;

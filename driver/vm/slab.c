@@ -540,7 +540,7 @@ static int slab_prepare(struct accmem_buffer *buf)
 		err = accmem_bo_clear(bo, slab_offset_of(buf),
 				      buf->layout.footprint);
 	if (!err && accmem_must_populate(bo->cv, buf->flags))
-		err = accmem_bo_populate(bo, 0);
+		err = accmem_bo_populate(bo, 0, bo->size);
 	return err;
 }
 

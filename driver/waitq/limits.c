@@ -45,6 +45,12 @@ __MODULE_PARM_TYPE(max_fences_per_user, "ullong");
 MODULE_PARM_DESC(max_fences_per_user,
 		 "fences a user may have (0: no limit; default 65536)");
 
+module_param_cb(max_exports_per_user, &accmem_size_param_ops,
+		&accmem_max_exports_per_user, 0644);
+__MODULE_PARM_TYPE(max_exports_per_user, "ullong");
+MODULE_PARM_DESC(max_exports_per_user,
+		 "dma-bufs a user may have (0: no limit; default 65536)");
+
 module_param_cb(max_waits_per_user, &accmem_size_param_ops,
 		&accmem_max_waits_per_user, 0644);
 __MODULE_PARM_TYPE(max_waits_per_user, "ullong");

@@ -105,8 +105,8 @@ accmem_provider_create(struct device *parent,
 int accmem_provider_add_range(struct accmem_provider *provider,
 			      const struct accmem_range *range);
 int accmem_provider_publish(struct accmem_provider *provider);
-void accmem_provider_revoke(struct accmem_provider *provider,
-			    enum accmem_revoke_why why);
+unsigned int accmem_provider_revoke(struct accmem_provider *provider,
+				    enum accmem_revoke_why why);
 void accmem_provider_resume(struct accmem_provider *provider, bool kept);
 void accmem_provider_unregister(struct accmem_provider *provider);
 

@@ -25,6 +25,8 @@
  *   pending         said of memory that was freed, but waits for a position or a fence
  *   pin             a reference that another part of the kernel holds on a page
  *                   (O_DIRECT, vmsplice, RDMA)
+ *   export          a dma-buf of a part of a buffer, for other drivers and processes
+ *   importer        a driver that accesses memory through a dma-buf
  *   SM, column      Tensor Memory of a context: an SM has columns, which CTAs allocate
  *   CTA             a client of Tensor Memory. A CTA is an open file, too.
  *   unit            32 columns: the smallest allocation of Tensor Memory
@@ -91,6 +93,7 @@
 #define ACCMEM_IOC_TMEM_SETUP _IO(ACCMEM_IOC_MAGIC, 0x10)
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
 #define ACCMEM_IOC_TMEM_CLUSTER _IO(ACCMEM_IOC_MAGIC, 0x12)
+#define ACCMEM_IOC_EXPORT _IO(ACCMEM_IOC_MAGIC, 0x13)
 
 /* ioctls of a stream's file (ACCMEM_IOC_STREAM_CREATE) */
 #define ACCMEM_IOC_STREAM_SIGNAL _IO(ACCMEM_IOC_MAGIC, 0x09)
@@ -120,6 +123,7 @@
  * @ACCMEM_FEATURE_HOST: ALLOC accepts ACCMEM_KIND_HOST
  * @ACCMEM_FEATURE_SHARED: ALLOC accepts ACCMEM_KIND_SHARED
  * @ACCMEM_FEATURE_ACCESS: the device has ACCESS
+ * @ACCMEM_FEATURE_EXPORT: the device has EXPORT
  */
 enum accmem_feature {
 	ACCMEM_FEATURE_SCATTER = 1 << 0,
@@ -131,6 +135,7 @@ enum accmem_feature {
 	ACCMEM_FEATURE_HOST = 1 << 6,
 	ACCMEM_FEATURE_SHARED = 1 << 7,
 	ACCMEM_FEATURE_ACCESS = 1 << 8,
+	ACCMEM_FEATURE_EXPORT = 1 << 9,
 };
 
 /**
@@ -838,6 +843,76 @@ struct accmem_advise {
 	__u64 address;
 	__u64 length;
 	__u32 advice;
+	__u32 reserved;
+};
+
+/*
+ * Flags of EXPORT.
+ *
+ * READ_ONLY       importers and mappings may only read. A kernel that maps a dma-buf when
+ *                 a device attaches (before 7.1) maps it for both directions: attaching
+ *                 then fails with EACCES.
+ * REVOCABLE_ONLY  refuse importers that cannot give the memory back while they use it.
+ *                 Needs a kernel of 7.1 or later.
+ */
+#define ACCMEM_EXPORT_READ_ONLY 0x1u
+#define ACCMEM_EXPORT_REVOCABLE_ONLY 0x2u
+#define ACCMEM_EXPORT_FLAGS \
+	(ACCMEM_EXPORT_READ_ONLY | ACCMEM_EXPORT_REVOCABLE_ONLY)
+
+/**
+ * struct accmem_export_buffer - ACCMEM_IOC_EXPORT: make a dma-buf of a part of a buffer
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_EXPORT_* bits
+ * @address: in: first device address of the part, a multiple of the granule. The granule
+ *	of a small buffer contains other small buffers of the context, which are exported
+ *	with it.
+ * @length: in: bytes of the part, a multiple of the granule; 0 for all from @address to
+ *	the end of the buffer. out: bytes of the part
+ * @fd: out: file descriptor of the dma-buf, close-on-exec
+ * @reserved: in: 0
+ *
+ * The dma-buf shows the memory, not the buffer: it keeps the memory after FREE and after
+ * the end of the context, as a mapping does. The memory stays charged to the context until
+ * then, and until the fences that importers have added to the dma-buf have signalled.
+ *
+ * All pages of the part are allocated by this call. REALLOC of the buffer does not free
+ * memory while an export of it exists, and fails with EBUSY where it would have to move the
+ * buffer.
+ *
+ * The dma-buf can be mapped by mmap(), with MAP_SHARED and without PROT_EXEC. Mappings have
+ * the cache mode of the buffer. DMA_BUF_IOCTL_SYNC, lseek() to the end, poll() and the
+ * ioctls for sync_files work as for any dma-buf. A driver that attaches gets EOPNOTSUPP if
+ * its device cannot address the memory. Memory without page structures (no
+ * ACCMEM_FEATURE_PIN) has DMA addresses only.
+ *
+ * When a device is removed or reset, its exports are revoked: importers can map them no
+ * more.
+ *
+ * Errors:
+ *
+ * * EINVAL: @address or @length is not a multiple of the granule.
+ * * EOVERFLOW: @address + @length exceeds 2^64.
+ * * EOPNOTSUPP: the buffer is ACCMEM_KIND_SHARED; ACCMEM_EXPORT_REVOCABLE_ONLY, and the
+ *   kernel cannot revoke.
+ * * EACCES: the file was opened for reading only, and ACCMEM_EXPORT_READ_ONLY is not set.
+ * * ENOENT: no buffer of this context contains @address.
+ * * EBUSY: a REALLOC of the buffer is in progress.
+ * * ENXIO: the part leaves the buffer.
+ * * EDQUOT: the user has the highest permitted number of exports.
+ * * ECONNRESET: the device is being reset.
+ * * ENODEV: the device has been removed.
+ * * EMFILE: the process has too many open files.
+ * * ENFILE: the system has too many open files.
+ * * ENOMEM: the kernel is short of memory; or a limit on the pages of the host is reached.
+ * * EINTR: a fatal signal arrived.
+ */
+struct accmem_export_buffer {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 length;
+	__s32 fd;
 	__u32 reserved;
 };
 

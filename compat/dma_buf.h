@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Differences between kernel versions in dma-buf.
+ */
+#ifndef ACCMEM_COMPAT_DMA_BUF_H
+#define ACCMEM_COMPAT_DMA_BUF_H
+
+#include <linux/dma-buf.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+
+/*
+ * MODULE_IMPORT_NS(): cdd30ebb1b9f ("module: Convert symbol namespace to string
+ * literal"), 6.13. Before it, the namespace is a bare word.
+ */
+#ifdef ACCMEM_HAVE_BARE_NAMESPACE
+#define ACCMEM_IMPORT_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define ACCMEM_IMPORT_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+/*
+ * get_file_active(): 61d4fb0b349e ("file, i915: fix file reference for mmap_singleton()"),
+ * 6.7. Before it, get_file_rcu() is a macro that takes the file. The caller keeps *@file
+ * from being freed.
+ */
+static inline struct file *accmem_get_file_active(struct file **file)
+{
+#ifdef ACCMEM_HAVE_GET_FILE_ACTIVE
+	return get_file_active(file);
+#else
+	return get_file_rcu(*file) ? *file : NULL;
+#endif
+}
+
+/*
+ * dma_buf_invalidate_mappings() and dma_buf_attach_revocable(): 7.1. Before them, the
+ * first is dma_buf_move_notify(), after which an importer may keep its mappings.
+ * ACCMEM_DMA_BUF_ATTACH_OP is the operation of an importer that they call.
+ */
+#ifdef ACCMEM_HAVE_REVOCABLE
+#define ACCMEM_DMA_BUF_CAN_REVOKE true
+#define ACCMEM_DMA_BUF_ATTACH_OP invalidate_mappings
+#else
+#define ACCMEM_DMA_BUF_CAN_REVOKE false
+#define ACCMEM_DMA_BUF_ATTACH_OP move_notify
+
+static inline void dma_buf_invalidate_mappings(struct dma_buf *dma_buf)
+{
+	dma_buf_move_notify(dma_buf);
+}
+
+static inline bool dma_buf_attach_revocable(struct dma_buf_attachment *attach)
+{
+	return false;
+}
+#endif
+
+#endif /* ACCMEM_COMPAT_DMA_BUF_H */
