@@ -104,6 +104,25 @@ static const struct file_operations device_fops = {
 	.llseek = noop_llseek,
 };
 
+/**
+ * accmem_device_context() - get the context of an open file
+ * @dev: the device
+ * @file: any file
+ *
+ * Context: Any context. Does not sleep.
+ * Return: the context, with a reference; -EBADF if @file is not an open file of @dev.
+ */
+struct accmem_context *accmem_device_context(struct accmem_device *dev,
+					     struct file *file)
+{
+	struct accmem_context *ctx = file->private_data;
+
+	if (file->f_op != &device_fops || ctx->carveouts != dev->carveouts)
+		return ERR_PTR(-EBADF);
+	accmem_context_get(ctx);
+	return ctx;
+}
+
 /*
  * Return the number of device addresses of a carveout. With mapped translation and
  * @times above 1 it is @times the capacity, but at least 64 GiB and at most 16 TiB.

@@ -306,3 +306,24 @@ void accmem_provider_unregister(struct accmem_provider *provider)
 }
 
 ACCMEM_EXPORT(accmem_provider_unregister);
+
+/**
+ * accmem_context_from_file() - get the context of a file that a program has named
+ * @provider: the provider
+ * @file: the file, to which the caller has a reference
+ *
+ * The reference keeps the context, but not the file open: after the program has closed the
+ * device, accmem_pin() finds no buffers.
+ *
+ * Context: Process context, before accmem_provider_unregister(). Does not sleep.
+ *
+ * Return: the context, which accmem_context_put() drops; -EBADF if @file is not an open
+ * /dev/accmemN of this provider.
+ */
+struct accmem_context *
+accmem_context_from_file(struct accmem_provider *provider, struct file *file)
+{
+	return accmem_device_context(to_device(provider), file);
+}
+
+ACCMEM_EXPORT(accmem_context_from_file);

@@ -72,8 +72,17 @@ static int export_check(const struct accmem_context *ctx,
 	return READ_ONCE(ctx->carveouts->exports->error);
 }
 
-/* Find the buffer object at @address, and the room from there to its end. */
-static struct accmem_bo *export_reach(struct accmem_context *ctx, u64 address,
+/**
+ * accmem_export_reach() - find the memory at a device address, for a user beside programs
+ * @ctx: the context
+ * @address: device address
+ * @offset: out: offset of @address in the buffer object, in bytes
+ * @room: out: bytes from there to the end of the buffer object
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the buffer object, with a reference; -ENOENT; -EBUSY while REALLOC may move it.
+ */
+struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
 				      u64 *offset, u64 *room)
 {
 	struct accmem_buffer *buf = accmem_buffer_find(ctx, address);
@@ -114,7 +123,7 @@ static int export_find(struct accmem_context *ctx, struct accmem_export *export,
 	int err;
 
 	spin_lock(&ctx->lock);
-	bo = export_reach(ctx, req->address, &export->offset, &room);
+	bo = accmem_export_reach(ctx, req->address, &export->offset, &room);
 	if (IS_ERR(bo)) {
 		spin_unlock(&ctx->lock);
 		return PTR_ERR(bo);

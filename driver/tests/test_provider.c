@@ -14,6 +14,7 @@
 #include <linux/accmem_provider.h>
 #include <linux/delay.h>
 #include <linux/dma-fence.h>
+#include <linux/file.h>
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -34,7 +35,8 @@ module_param(delay_ms, uint, 0644);
 static unsigned int clears, copies, late;
 module_param(clears, uint, 0444); /* operations that were called */
 module_param(copies, uint, 0444);
-module_param(late, uint, 0444); /* operations that were called after a revocation */
+module_param(late, uint,
+	     0444); /* operations that were called after a revocation */
 
 static struct platform_device *pdev;
 static struct accmem_provider *provider;
@@ -168,6 +170,80 @@ static const struct kernel_param_ops resume_ops = { .set = resume_set };
 module_param_cb(revoke, &revoke_ops, NULL, 0200);
 module_param_cb(resume, &resume_ops, NULL, 0200);
 
+/* Fence of the pin, which a test signals. */
+static struct accmem_extent *extent;
+static struct job *pin_job;
+
+/* FD ADDRESS SIZE: pin memory of the caller, for writing. The file is the caller's. */
+static int pin_set(const char *text, const struct kernel_param *kp)
+{
+	struct accmem_extent *pinned;
+	struct accmem_context *ctx;
+	struct file *file;
+	u64 address, size;
+	int fd;
+
+	if (sscanf(text, "%d %llu %llu", &fd, &address, &size) != 3)
+		return -EINVAL;
+	if (!provider || extent)
+		return -EBUSY;
+	file = fget(fd);
+	if (!file)
+		return -EBADF;
+	ctx = accmem_context_from_file(provider, file);
+	fput(file);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	pinned = accmem_pin(ctx, address, size, true);
+	accmem_context_put(ctx);
+	if (IS_ERR(pinned))
+		return PTR_ERR(pinned);
+	extent = pinned;
+	return 0;
+}
+
+static int pin_get(char *text, const struct kernel_param *kp)
+{
+	return extent ? sprintf(text, "%llu %llu\n",
+				(u64)starts[extent->range] + extent->offset,
+				extent->size) :
+			sprintf(text, "none\n");
+}
+
+/* now, fence: end the pin at once, or with a fence; signal: signal that fence. */
+static int unpin_set(const char *text, const struct kernel_param *kp)
+{
+	bool later = sysfs_streq(text, "fence");
+
+	if (sysfs_streq(text, "signal") && pin_job) {
+		dma_fence_signal(&pin_job->fence);
+		dma_fence_put(&pin_job->fence);
+		pin_job = NULL;
+		return 0;
+	}
+	if (!extent || pin_job)
+		return -EINVAL;
+	if (later) {
+		pin_job = kzalloc(sizeof(*pin_job), GFP_KERNEL);
+		if (!pin_job)
+			return -ENOMEM;
+		spin_lock_init(&pin_job->lock);
+		dma_fence_init(&pin_job->fence, &job_ops, &pin_job->lock,
+			       dma_fence_context_alloc(1), 1);
+	}
+	accmem_unpin(extent, later ? &pin_job->fence : NULL);
+	extent = NULL;
+	return 0;
+}
+
+static const struct kernel_param_ops pin_ops = {
+	.set = pin_set,
+	.get = pin_get,
+};
+static const struct kernel_param_ops unpin_ops = { .set = unpin_set };
+module_param_cb(pin, &pin_ops, NULL, 0600);
+module_param_cb(unpin, &unpin_ops, NULL, 0200);
+
 static int check(bool good, const char *what)
 {
 	if (good)
@@ -179,7 +255,9 @@ static int check(bool good, const char *what)
 static int add(u64 size, phys_addr_t start, u32 flags)
 {
 	const struct accmem_range range = {
-		.start = start, .size = size, .flags = flags,
+		.start = start,
+		.size = size,
+		.flags = flags,
 		.node = NUMA_NO_NODE,
 	};
 
@@ -189,31 +267,27 @@ static int add(u64 size, phys_addr_t start, u32 flags)
 /* Calls that must fail, and leave nothing behind. */
 static int check_refusals(void)
 {
-	return check(accmem_provider_publish(provider) == -EINVAL,
-		     "publication without a range") ?:
-	       check(add(0, SZ_2M, 0) == -EINVAL, "no bytes") ?:
-	       check(add(SZ_2M, SZ_4K, 0) == -EINVAL, "not aligned") ?:
-	       check(add(SZ_2M, SZ_16M, 0) == -EINVAL, "System RAM") ?:
-	       check(add(SZ_2M, SZ_16M, ACCMEM_RANGE_CLAIMED) == -EINVAL,
-		     "System RAM that is claimed") ?:
-	       check(add(SZ_2M, 0, ~0u) == -EINVAL, "unknown flags") ?:
-	       check(add(SZ_2M, ~(phys_addr_t)0 - SZ_2M + 1, 0) == -EINVAL,
-		     "the end of all addresses") ?:
-	       check(add(1ull << 45, 0, ACCMEM_RANGE_EMULATED) == -E2BIG,
-		     "32 TiB") ?:
-	       check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_IO) ==
-			     -EINVAL,
-		     "ordinary memory behind a bus");
+	return check(accmem_provider_publish(provider) == -EINVAL, "publication without a range") ?:
+		       check(add(0, SZ_2M, 0) == -EINVAL, "no bytes")	     ?:
+		       check(add(SZ_2M, SZ_4K, 0) == -EINVAL, "not aligned") ?:
+		       check(add(SZ_2M, SZ_16M, 0) == -EINVAL, "System RAM") ?:
+		       check(add(SZ_2M, SZ_16M, ACCMEM_RANGE_CLAIMED) == -EINVAL, "System RAM that is claimed") ?:
+		       check(add(SZ_2M, 0, ~0u) == -EINVAL, "unknown flags") ?:
+		       check(add(SZ_2M, ~(phys_addr_t)0 - SZ_2M + 1, 0) == -EINVAL, "the end of all addresses") ?:
+		       check(add(1ull << 45, 0, ACCMEM_RANGE_EMULATED) == -E2BIG, "32 TiB") ?:
+		       check(add(SZ_2M, 0,
+				 ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_IO) ==
+				     -EINVAL,
+			     "ordinary memory behind a bus");
 }
 
 /* Calls that must fail after publication, and calls that must do nothing. */
 static int check_published(void)
 {
 	accmem_provider_resume(provider, true);
-	return check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED) == -EALREADY,
-		     "a range after publication") ?:
-	       check(accmem_provider_publish(provider) == -EALREADY,
-		     "publication twice");
+	return check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED) == -EALREADY, "a range after publication") ?:
+		       check(accmem_provider_publish(provider) == -EALREADY,
+			     "publication twice");
 }
 
 static int add_ranges(void)
@@ -228,8 +302,8 @@ static int add_ranges(void)
 			return -EINVAL;
 		starts[i] = memparse(rest + 1, &rest);
 		err = add(size, starts[i], ACCMEM_RANGE_PROBE) ?:
-		      check(add(size, starts[i], 0) == -EBUSY,
-			    "a range twice");
+			      check(add(size, starts[i], 0) == -EBUSY,
+				    "a range twice");
 	}
 	return err;
 }
@@ -253,8 +327,10 @@ static int __init test_provider_init(void)
 		provider = NULL;
 		goto err_device;
 	}
-	err = check_refusals() ?: add_ranges() ?:
-	      accmem_provider_publish(provider) ?: check_published();
+	err = check_refusals()				?:
+		      add_ranges()			?:
+		      accmem_provider_publish(provider) ?:
+							  check_published();
 	if (err)
 		goto err_provider;
 	return 0;
@@ -270,6 +346,8 @@ err_jobs:
 
 static void __exit test_provider_exit(void)
 {
+	if (extent)
+		accmem_unpin(extent, NULL);
 	accmem_provider_unregister(provider);
 	WRITE_ONCE(revoked, true);
 	platform_device_unregister(pdev);

@@ -14,6 +14,7 @@
  */
 #include <linux/slab.h>
 
+#include "compat/compat.h"
 #include "core/account.h"
 #include "vm/context.h"
 #include "waitq/waiters.h"
@@ -99,6 +100,8 @@ void accmem_context_put(struct accmem_context *ctx)
 {
 	kref_put(&ctx->refs, context_release);
 }
+
+ACCMEM_EXPORT(accmem_context_put);
 
 /**
  * accmem_context_of() - get the open context of an account

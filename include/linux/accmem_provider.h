@@ -19,7 +19,6 @@
 #include <uapi/linux/accmem.h>
 
 struct accmem_context;
-struct accmem_extent;
 struct accmem_provider;
 struct device;
 struct dma_fence;
@@ -99,6 +98,18 @@ enum accmem_revoke_why {
 	ACCMEM_REVOKE_GONE,
 };
 
+/**
+ * struct accmem_extent - where pinned memory of a program lies
+ * @range: number of the range
+ * @offset: offset in the range, in bytes
+ * @size: bytes
+ */
+struct accmem_extent {
+	unsigned int range;
+	u64 offset;
+	u64 size;
+};
+
 struct accmem_provider *
 accmem_provider_create(struct device *parent,
 		       const struct accmem_provider_ops *ops, void *priv);
@@ -109,5 +120,12 @@ unsigned int accmem_provider_revoke(struct accmem_provider *provider,
 				    enum accmem_revoke_why why);
 void accmem_provider_resume(struct accmem_provider *provider, bool kept);
 void accmem_provider_unregister(struct accmem_provider *provider);
+
+struct accmem_context *
+accmem_context_from_file(struct accmem_provider *provider, struct file *file);
+void accmem_context_put(struct accmem_context *ctx);
+struct accmem_extent *accmem_pin(struct accmem_context *ctx, u64 address,
+				 u64 size, bool write);
+void accmem_unpin(struct accmem_extent *extent, struct dma_fence *fence);
 
 #endif /* _LINUX_ACCMEM_PROVIDER_H */

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A device that a driver provides, for provider.sh, which loads the driver:
+ * /dev/accmem1 has two ranges of 8 MiB, without page structures. A test controls the driver
+ * through its module parameters.
+ */
+#include "accmem_test.h"
+
+#define DEVICE "/dev/accmem1"
+#define PARAMETERS "/sys/module/accmem_test_provider/parameters/"
+#define SEED 7
+
+/* writes a parameter; 0 or -errno */
+static int driver(const char *name, const char *text)
+{
+	char path[128];
+	int fd, err;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static long driver_count(const char *name)
+{
+	char path[128], text[32] = "";
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	return accmem_read_file(path, text, sizeof(text)) < 0 ? -1 : atol(text);
+}
+
+FIXTURE(provider)
+{
+	int fd;
+	struct accmem_info info;
+	struct accmem_alloc a;
+};
+
+FIXTURE_SETUP(provider)
+{
+	self->fd = accmem_opened(DEVICE);
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
+	ASSERT_EQ(2, self->info.nr_carveouts);
+	ASSERT_EQ(MIB(8), self->info.capacity);
+}
+
+FIXTURE_TEARDOWN(provider)
+{
+	close(self->fd);
+	if (!access(DEVICE, F_OK))
+		EXPECT_TRUE(accmem_is_idle(DEVICE, 20000));
+}
+
+/* allocates, maps and fills a buffer */
+static char *filled(int fd, uint64_t length, struct accmem_alloc *a)
+{
+	char *p;
+
+	if (accmem_alloc_bytes(fd, length, ACCMEM_ALLOC_RESIZABLE, a))
+		return NULL;
+	p = accmem_mmap(fd, a, length, RW);
+	if (p)
+		accmem_fill(p, length, SEED);
+	return p;
+}
+
+/* fills all memory of a range, frees it, and looks at it through another context */
+TEST_F(provider, no_old_bytes)
+{
+	struct accmem_alloc a;
+	char *p;
+	int fd;
+
+	p = filled(self->fd, MIB(8), &self->a);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, munmap(p, MIB(8)));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	fd = accmem_opened(DEVICE);
+	ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(8), 0, &a));
+	p = accmem_mmap(fd, &a, MIB(8), PROT_READ);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-1, accmem_first_nonzero(p, MIB(8)));
+	munmap(p, MIB(8));
+	close(fd);
+}
+
+TEST_F(provider, engine_was_used)
+{
+	EXPECT_LT(0, driver_count("clears"));
+	EXPECT_LT(0, driver_count("copies"));
+}
+
+/* REALLOC moves the bytes, since a neighbour is in the way */
+TEST_F(provider, copied)
+{
+	struct accmem_alloc neighbour;
+	struct accmem_realloc r = {};
+	char *p;
+
+	p = filled(self->fd, MIB(1), &self->a);
+	ASSERT_NE(NULL, p);
+	munmap(p, MIB(1));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &neighbour));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address, MIB(4), 0,
+					  &r));
+	p = map_at(self->fd, r.address, MIB(4));
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-1, accmem_check(p, MIB(1), SEED));
+	EXPECT_EQ(-1, accmem_first_nonzero(p + MIB(1), MIB(3)));
+	unmap(p, MIB(4));
+}
+
+TEST_F(provider, kept)
+{
+	struct accmem_info info;
+	uint64_t value;
+	char *p;
+
+	p = filled(self->fd, MIB(2), &self->a);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, driver("revoke", "reset"));
+	EXPECT_EQ(SIGBUS, accmem_try_read(p, &value));
+	EXPECT_EQ(-ECONNRESET, accmem_ioctl_info(self->fd, &info));
+	ASSERT_EQ(0, driver("resume", "kept"));
+	EXPECT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(-1, accmem_check(p, MIB(2), SEED));
+	munmap(p, MIB(2));
+}
+
+TEST_F(provider, lost)
+{
+	struct accmem_info info;
+	struct accmem_alloc a;
+	uint64_t value;
+	char *p;
+
+	p = filled(self->fd, MIB(8), &self->a);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, driver("revoke", "reset"));
+	ASSERT_EQ(0, driver("resume", "lost"));
+	EXPECT_EQ(SIGBUS, accmem_try_read(p, &value));
+	EXPECT_EQ(-ECONNRESET, accmem_ioctl_info(self->fd, &info));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	EXPECT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(SIGBUS, accmem_try_read(p, &value));
+	munmap(p, MIB(8));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(8), 0, &a));
+	p = accmem_mmap(self->fd, &a, MIB(8), PROT_READ);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-1, accmem_first_nonzero(p, MIB(8)));
+	munmap(p, MIB(8));
+}
+
+static void *waits(void *arg)
+{
+	struct accmem_alloc a = { .length = MIB(8),
+				  .carveout = 0,
+				  .flags = ACCMEM_ALLOC_WAIT |
+					   ACCMEM_ALLOC_CARVEOUT };
+
+	return (void *)(intptr_t)accmem_ioctl_alloc(*(int *)arg, &a);
+}
+
+TEST_F(provider, wait_ends)
+{
+	int fd = accmem_opened(DEVICE);
+	pthread_t thread;
+	void *result;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(8), 0, &self->a));
+	ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(8), 0, &self->a));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, waits, &self->fd));
+	usleep(300000);
+	ASSERT_EQ(0, driver("revoke", "reset"));
+	ASSERT_EQ(0, pthread_join(thread, &result));
+	EXPECT_EQ(-ECONNRESET, (intptr_t)result);
+	ASSERT_EQ(0, driver("resume", "kept"));
+	close(fd);
+}
+
+static void *allocates(void *arg)
+{
+	struct accmem_alloc a;
+
+	return (void *)(intptr_t)accmem_alloc_bytes(*(int *)arg, MIB(8), 0, &a);
+}
+
+/* the engine takes 200 ms for 2 MiB: a revocation does not wait for all of it */
+TEST_F(provider, revoked_while_it_clears)
+{
+	pthread_t thread;
+	uint64_t start;
+	void *result;
+	char *p;
+
+	p = filled(self->fd, MIB(8), &self->a);
+	ASSERT_NE(NULL, p);
+	munmap(p, MIB(8));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, allocates, &self->fd));
+	usleep(50000);
+	start = accmem_ms();
+	ASSERT_EQ(0, driver("revoke", "reset"));
+	EXPECT_GT(1000, accmem_ms() - start);
+	ASSERT_EQ(0, pthread_join(thread, &result));
+	EXPECT_TRUE(!result || (intptr_t)result == -ECONNRESET);
+	ASSERT_EQ(0, driver("resume", "lost"));
+}
+
+static int pin(int fd, uint64_t address, uint64_t size)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%d %llu %llu", fd,
+		 (unsigned long long)address, (unsigned long long)size);
+	return driver("pin", text);
+}
+
+/* freed memory is not free before the fence has signalled */
+TEST_F(provider, pin_holds)
+{
+	int64_t capacity = accmem_sysfs(DEVICE, "capacity");
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
+					ACCMEM_ALLOC_RESIZABLE, &self->a));
+	ASSERT_EQ(0, pin(self->fd, self->a.address + 4096, 8192));
+	/* the buffer shrinks, its memory does not */
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address, 4096, 0,
+					  NULL));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	EXPECT_GE(capacity - (int64_t)MIB(2),
+		  accmem_sysfs(DEVICE, "free_bytes"));
+	ASSERT_EQ(0, driver("unpin", "fence"));
+	usleep(50000);
+	EXPECT_GE(capacity - (int64_t)MIB(2),
+		  accmem_sysfs(DEVICE, "free_bytes"));
+	ASSERT_EQ(0, driver("unpin", "signal"));
+	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
+}
+
+TEST_F(provider, pin_refused)
+{
+	int other = accmem_opened("/dev/accmem0");
+	int reader = accmem_dev_open(DEVICE, O_RDONLY);
+	uint64_t end;
+
+	ASSERT_LE(0, reader);
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &self->a));
+	end = self->a.address + MIB(2);
+	EXPECT_EQ(-ENOENT, pin(self->fd, end + MIB(1), 4096));
+	EXPECT_EQ(-ERANGE, pin(self->fd, end - 4096, 8192));
+	EXPECT_EQ(-EINVAL, pin(self->fd, self->a.address, 0));
+	EXPECT_EQ(-EINVAL, pin(self->fd, self->a.address, UINT64_MAX));
+	EXPECT_EQ(-EBADF, pin(other, self->a.address, 4096));
+	EXPECT_EQ(-EBADF, pin(STDIN_FILENO, self->a.address, 4096));
+	EXPECT_EQ(-EBADF, pin(1000, self->a.address, 4096));
+	EXPECT_EQ(-EACCES, pin(reader, self->a.address, 4096));
+	close(reader);
+	close(other);
+}
+
+TEST_F(provider, pin_outlives_the_program)
+{
+	int64_t capacity = accmem_sysfs(DEVICE, "capacity");
+	int fd = accmem_opened(DEVICE);
+
+	ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(2), 0, &self->a));
+	ASSERT_EQ(0, pin(fd, self->a.address, MIB(2)));
+	close(fd);
+	EXPECT_EQ(capacity - (int64_t)MIB(2),
+		  accmem_sysfs(DEVICE, "free_bytes"));
+	ASSERT_EQ(0, driver("unpin", "now"));
+	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
+}
+
+static int remove_driver(void)
+{
+	return syscall(SYS_delete_module, "accmem_test_provider", O_NONBLOCK) ?
+		       -errno :
+		       0;
+}
+
+/* the driver is unloaded while a mapping, a pin of a pipe and an open file are there */
+TEST_F(provider, driver_goes)
+{
+	struct accmem_info info;
+	struct pollfd poller = { .fd = self->fd, .events = POLLIN };
+	uint64_t value;
+	char *p;
+
+	p = filled(self->fd, MIB(2), &self->a);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, remove_driver());
+	EXPECT_EQ(-1, access(DEVICE, F_OK));
+	EXPECT_EQ(SIGBUS, accmem_try_read(p, &value));
+	EXPECT_EQ(-ENODEV, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(1, poll(&poller, 1, 0));
+	EXPECT_EQ(POLLERR | POLLHUP, poller.revents);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	munmap(p, MIB(2));
+}
+
+ACCMEM_HARNESS_MAIN
