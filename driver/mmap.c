@@ -15,6 +15,7 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/sizes.h>
 
 #include "compat/compat.h"
 #include "core/cache_mode.h"
@@ -100,6 +101,74 @@ static int mmap_access(struct vm_area_struct *vma, unsigned long address,
 	return err ?: size;
 }
 
+static vm_fault_t __maybe_unused mmap_huge_fault(struct vm_fault *vmf,
+						 unsigned int order)
+{
+	struct accmem_bo *bo = vmf->vma->vm_private_data;
+	int section;
+	vm_fault_t ret;
+
+	if (!bo->cv->ops->huge_fault)
+		return VM_FAULT_FALLBACK;
+	section = accmem_bo_enter(bo);
+	if (section < 0)
+		return VM_FAULT_SIGBUS;
+	ret = bo->cv->ops->huge_fault(bo, vmf, order);
+	accmem_exit(section);
+	return ret;
+}
+
+/* Return true if @vma contains the aligned GiB around an offset of the address_space. */
+static bool mmap_may_have_1g(struct vm_area_struct *vma, u64 offset)
+{
+	u64 first = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 start = round_down(offset, (u64)SZ_1G);
+
+	return start >= first &&
+	       start + SZ_1G <= first + (vma->vm_end - vma->vm_start);
+}
+
+/*
+ * Remove an entry of 1 GiB that the split would cut. A fault of another thread must not
+ * make it again before the VMA is split. The caller holds mmap_lock for writing.
+ */
+static int mmap_may_split(struct vm_area_struct *vma, unsigned long address)
+{
+	u64 offset =
+		((u64)vma->vm_pgoff << PAGE_SHIFT) + (address - vma->vm_start);
+
+	if (!mmap_may_have_1g(vma, offset))
+		return 0;
+	accmem_vma_start_write(vma);
+	accmem_mapping_drop_1g(vma->vm_file->f_mapping, offset);
+	return 0;
+}
+
+/*
+ * mremap() would report an entry of 1 GiB as a bad one, and lose it. So such entries are
+ * removed before, and faults map the memory at the new address. fork() can copy them.
+ */
+static void mmap_frames_open(struct vm_area_struct *vma)
+{
+	u64 size = vma->vm_end - vma->vm_start;
+
+	mmap_open(vma);
+	if (ACCMEM_HUGE_FRAMES && size >= SZ_1G && vma->vm_mm == current->mm)
+		unmap_mapping_range(vma->vm_file->f_mapping,
+				    (u64)vma->vm_pgoff << PAGE_SHIFT, size, 1);
+}
+
+/* Mappings of memory without page structures */
+static const struct vm_operations_struct mmap_frames_vm_ops = {
+	.open = mmap_frames_open,
+	.close = mmap_close,
+	.may_split = mmap_may_split,
+	.fault = mmap_fault,
+	ACCMEM_HUGE_FAULT(mmap_huge_fault),
+	.map_pages = mmap_map_pages,
+	.access = mmap_access,
+};
+
 static const struct vm_operations_struct mmap_vm_ops = {
 	.open = mmap_open,
 	.close = mmap_close,
@@ -169,14 +238,19 @@ static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
 	file = accmem_mapping_file(bo->account);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	/* Without page structures a core dump would show zeros. */
-	if (!accmem_has_pages(bo->cv) && !bo->shared)
+	vma->vm_ops = bo->shared ? &mmap_shared_vm_ops : &mmap_vm_ops;
+	if (!accmem_has_pages(bo->cv) && !bo->shared) {
+		vma->vm_ops = &mmap_frames_vm_ops;
+		/* Without page structures a core dump would show zeros. */
 		set |= VM_PFNMAP | VM_DONTDUMP;
+		/* Huge entries, but if the administrator or the program forbids them */
+		if (ACCMEM_HUGE_FRAMES)
+			set |= VM_HUGEPAGE;
+	}
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
 	vma->vm_page_prot =
 		accmem_cache_mode_pgprot(bo->cache_mode, vma->vm_page_prot);
 	vma->vm_private_data = bo;
-	vma->vm_ops = bo->shared ? &mmap_shared_vm_ops : &mmap_vm_ops;
 	vma_set_file(vma, file);
 	fput(file);
 	trace_accmem_map(bo, offset, size);
@@ -220,4 +294,35 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	if (err)
 		accmem_bo_put_user(bo);
 	return err;
+}
+
+/**
+ * accmem_mmap_area() - choose the address of a mapping
+ * @file: the device's file
+ * @address: a hint, or the address of MAP_FIXED
+ * @size: bytes
+ * @pgoff: mmap offset in pages
+ * @flags: flags of mmap()
+ *
+ * The address is congruent with the offset modulo 1 GiB if the mapping contains an aligned
+ * GiB, and modulo 2 MiB otherwise, so that one entry can map as much.
+ *
+ * Context: Process context. The caller holds mmap_lock.
+ * Return: the address; -ENOMEM.
+ */
+unsigned long accmem_mmap_area(struct file *file, unsigned long address,
+			       unsigned long size, unsigned long pgoff,
+			       unsigned long flags)
+{
+	u64 offset = (u64)pgoff << PAGE_SHIFT;
+	unsigned long at;
+
+	if (size >= SZ_1G && offset < ACCMEM_MAX_SPAN &&
+	    round_up(offset, (u64)SZ_1G) + SZ_1G <= offset + size) {
+		at = accmem_folio_area(file, address, size + SZ_1G, pgoff,
+				       flags);
+		if (!IS_ERR_VALUE(at) && at != address)
+			return at + ((offset - at) & (SZ_1G - 1));
+	}
+	return accmem_folio_area(file, address, size, pgoff, flags);
 }

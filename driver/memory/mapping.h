@@ -9,10 +9,12 @@
 #define ACCMEM_MEMORY_MAPPING_H
 
 struct accmem_account;
+struct address_space;
 struct file;
 
 int accmem_mapping_init(void);
 void accmem_mapping_exit(void);
 struct file *accmem_mapping_file(struct accmem_account *account);
+void accmem_mapping_drop_1g(struct address_space *mapping, u64 offset);
 
 #endif /* ACCMEM_MEMORY_MAPPING_H */
