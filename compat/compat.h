@@ -142,6 +142,89 @@ static inline void accmem_dma_fence_init(struct dma_fence *fence,
 #endif
 
 /*
+ * Entries of 2 MiB and 1 GiB for memory without page structures: "mm/x86: support large
+ * pfn mappings", 6.12, on architectures with CONFIG_ARCH_SUPPORTS_HUGE_PFNMAP. Before it,
+ * the kernel takes such an entry for pages when it looks up or copies page tables.
+ *
+ * pfn_t: "mm: remove callers of pfn_t functionality", 6.17. Before it, the frame number
+ * is in a structure.
+ */
+#ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
+#ifdef ACCMEM_HAVE_INSERT_PFN_LONG
+#define accmem_pfn(_pfn) (_pfn)
+#else
+#include <linux/pfn_t.h>
+#define accmem_pfn(_pfn) __pfn_to_pfn_t(_pfn, PFN_DEV)
+#endif
+
+#define ACCMEM_HUGE_FRAMES true
+#define ACCMEM_HUGE_FAULT(_fn) .huge_fault = (_fn)
+#define ACCMEM_MMAP_AREA(_fn) .get_unmapped_area = (_fn)
+
+static inline unsigned long
+accmem_folio_area(struct file *file, unsigned long address, unsigned long size,
+		  unsigned long pgoff, unsigned long flags)
+{
+	return thp_get_unmapped_area(file, address, size, pgoff, flags);
+}
+
+/*
+ * Up to 7.0 at least, mbind() and a read of /proc/PID/pagemap look at the page structure of
+ * an entry of 2 MiB, also if there is none. They split entries of 1 GiB before. Kernels
+ * with zap_special_vma_range() (7.1) are known to do without.
+ */
+static inline bool accmem_may_insert_huge(unsigned long pfn, unsigned int order)
+{
+	return IS_ENABLED(ACCMEM_HAVE_ZAP_SPECIAL) || order != PMD_ORDER ||
+	       pfn_valid(pfn);
+}
+
+static inline vm_fault_t
+accmem_insert_huge(struct vm_fault *vmf, unsigned long pfn, unsigned int order)
+{
+	bool write = vmf->flags & FAULT_FLAG_WRITE;
+
+	if (order == PMD_ORDER)
+		return vmf_insert_pfn_pmd(vmf, accmem_pfn(pfn), write);
+	if (IS_ENABLED(CONFIG_ARCH_SUPPORTS_PUD_PFNMAP) && order == PUD_ORDER)
+		return vmf_insert_pfn_pud(vmf, accmem_pfn(pfn), write);
+	return VM_FAULT_FALLBACK;
+}
+
+/* Keep faults out of @vma until the caller drops mmap_lock, held for writing. */
+static inline void accmem_vma_start_write(struct vm_area_struct *vma)
+{
+	vma_start_write(vma);
+}
+#else
+#define ACCMEM_HUGE_FRAMES false
+#define ACCMEM_HUGE_FAULT(_fn) .huge_fault = NULL
+#define ACCMEM_MMAP_AREA(_fn) .get_unmapped_area = thp_get_unmapped_area
+
+static inline bool accmem_may_insert_huge(unsigned long pfn, unsigned int order)
+{
+	return false;
+}
+
+static inline unsigned long
+accmem_folio_area(struct file *file, unsigned long address, unsigned long size,
+		  unsigned long pgoff, unsigned long flags)
+{
+	return -ENOMEM;
+}
+
+static inline vm_fault_t
+accmem_insert_huge(struct vm_fault *vmf, unsigned long pfn, unsigned int order)
+{
+	return VM_FAULT_FALLBACK;
+}
+
+static inline void accmem_vma_start_write(struct vm_area_struct *vma)
+{
+}
+#endif
+
+/*
  * A page that is charged as kernel memory must not be mapped by a 2 MiB entry:
  * madvise() of a part of the entry would interpret page->memcg_data as that of a user
  * page. accmem_hide_charge() moves the charge to page_private() while the page is

@@ -25,6 +25,7 @@
 
 #include "alloc/pressure.h"
 #include "close.h"
+#include "compat/compat.h"
 #include "core/carveout.h"
 #include "core/revoke.h"
 #include "debugfs.h"
@@ -99,7 +100,7 @@ static const struct file_operations device_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = accmem_pressure_poll,
 	.mmap = accmem_mmap,
-	.get_unmapped_area = thp_get_unmapped_area,
+	ACCMEM_MMAP_AREA(accmem_mmap_area),
 	.show_fdinfo = accmem_fdinfo_show,
 	.llseek = noop_llseek,
 };

@@ -11,7 +11,9 @@
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/sizes.h>
 
+#include "compat/compat.h"
 #include "core/revoke.h"
 #include "memory/bo.h"
 #include "memory/vma.h"
@@ -69,4 +71,35 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	if (err)
 		accmem_bo_put_user(bo);
 	return err;
+}
+
+/**
+ * accmem_mmap_area() - choose the address of a mapping
+ * @file: the device's file
+ * @address: a hint, or the address of MAP_FIXED
+ * @size: bytes
+ * @pgoff: mmap offset in pages
+ * @flags: flags of mmap()
+ *
+ * The address is congruent with the offset modulo 1 GiB if the mapping contains an aligned
+ * GiB, and modulo 2 MiB otherwise, so that one entry can map as much.
+ *
+ * Context: Process context. The caller holds mmap_lock.
+ * Return: the address; -ENOMEM.
+ */
+unsigned long accmem_mmap_area(struct file *file, unsigned long address,
+			       unsigned long size, unsigned long pgoff,
+			       unsigned long flags)
+{
+	u64 offset = (u64)pgoff << PAGE_SHIFT;
+	unsigned long at;
+
+	if (size >= SZ_1G && offset < ACCMEM_MAX_SPAN &&
+	    round_up(offset, (u64)SZ_1G) + SZ_1G <= offset + size) {
+		at = accmem_folio_area(file, address, size + SZ_1G, pgoff,
+				       flags);
+		if (!IS_ERR_VALUE(at) && at != address)
+			return at + ((offset - at) & (SZ_1G - 1));
+	}
+	return accmem_folio_area(file, address, size, pgoff, flags);
 }

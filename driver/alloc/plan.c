@@ -229,7 +229,7 @@ int accmem_plan_layout(const struct accmem_carveout *cv,
 
 	if (req->reserve > cv->address_span)
 		return -ENOSPC;
-	if (!(cv->cache_modes & BIT(req->cache_mode)))
+	if (!(cv->cache_modes & BIT(accmem_carveout_mode(cv, req->cache_mode))))
 		return -EOPNOTSUPP;
 	return accmem_layout(&wanted, &cv->caps, layout);
 }

@@ -13,6 +13,9 @@
  * A buffer object that has grown gets one new mapping of all its memory. One mapping
  * for each step of the growth would make each step slower than the last.
  *
+ * User mappings have entries of 1 GiB, 2 MiB or 4 KiB. Code that unmaps a part of a buffer
+ * object calls accmem_mapping_drop_1g() before, at both ends of the part.
+ *
  * Locking: accmem_bo.lock guards the kernel mapping, and keeps the size unchanged
  * while a device accesses the memory. A fault holds the invalidate lock of the
  * address_space.
@@ -26,6 +29,7 @@
 #include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
+#include "memory/mapping.h"
 
 /*
  * Map the first @size bytes into the kernel. The caller holds @bo->lock, or @bo is
@@ -277,6 +281,33 @@ static vm_fault_t frames_insert(struct accmem_bo *bo, struct vm_fault *vmf)
 	return ret;
 }
 
+/* Insert one entry of @order, if it maps memory of @bo only. */
+static vm_fault_t frames_insert_huge(struct accmem_bo *bo, struct vm_fault *vmf,
+				     unsigned int order)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	u64 size = PAGE_SIZE << order;
+	unsigned long base = round_down(vmf->address, size);
+	unsigned long past = frames_mapping_end(bo, vma);
+	struct accmem_run shown = { .size = size };
+	unsigned long pfn;
+	vm_fault_t ret;
+
+	if (base < vma->vm_start || past < base || past - base < size)
+		return VM_FAULT_FALLBACK;
+	shown.start = accmem_phys_offset_at(bo->cv, vma->vm_pgoff) +
+		      (base - vma->vm_start);
+	pfn = PHYS_PFN(accmem_phys_at(bo->cv, shown.start));
+	if (!IS_ALIGNED(accmem_phys_at(bo->cv, 0) | shown.start, size) ||
+	    !accmem_may_insert_huge(pfn, order))
+		return VM_FAULT_FALLBACK;
+	ret = frames_address(bo, shown.start + size - bo->run.start);
+	if (ret)
+		return ret;
+	accmem_clear_mark_dirty(bo->cv, &shown);
+	return accmem_insert_huge(vmf, pfn, order);
+}
+
 static vm_fault_t frames_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
 	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
@@ -288,7 +319,22 @@ static vm_fault_t frames_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	return ret;
 }
 
-/* Faults hold the invalidate lock shared; an exclusive lock waits for them. */
+static vm_fault_t frames_huge_fault(struct accmem_bo *bo, struct vm_fault *vmf,
+				    unsigned int order)
+{
+	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
+	vm_fault_t ret;
+
+	filemap_invalidate_lock_shared(mapping);
+	ret = frames_insert_huge(bo, vmf, order);
+	filemap_invalidate_unlock_shared(mapping);
+	return ret;
+}
+
+/*
+ * Faults hold the invalidate lock shared; an exclusive lock waits for them. Later faults
+ * make no entry that reaches beyond the new end.
+ */
 static void frames_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	struct file *file = READ_ONCE(bo->account->file);
@@ -297,11 +343,13 @@ static void frames_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 		return;
 	filemap_invalidate_lock(file->f_mapping);
 	filemap_invalidate_unlock(file->f_mapping);
+	accmem_mapping_drop_1g(file->f_mapping, rest->offset);
 }
 
 /* No is_idle: memory without page structures cannot be referenced. */
 const struct accmem_backing_ops accmem_phys_frames_ops = {
 	.fault = frames_fault,
+	.huge_fault = frames_huge_fault,
 	.access = frames_access,
 	.init = frames_init,
 	.map = frames_map_all,

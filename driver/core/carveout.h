@@ -76,6 +76,16 @@ static inline bool accmem_has_pages(const struct accmem_carveout *cv)
 	return cv->features & ACCMEM_FEATURE_PIN;
 }
 
+/* The cache mode that a request gets: by default the best that the carveout offers. */
+static inline u32 accmem_carveout_mode(const struct accmem_carveout *cv,
+				       u32 mode)
+{
+	return mode == ACCMEM_CACHE_WB &&
+			       !(cv->cache_modes & BIT(ACCMEM_CACHE_WB)) ?
+		       ACCMEM_CACHE_WC :
+		       mode;
+}
+
 /* Host memory is always populated, since the device may access it at any time. */
 static inline u32 accmem_carveout_flags(const struct accmem_carveout *cv,
 					u32 flags)

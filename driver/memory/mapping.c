@@ -20,8 +20,11 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/mm.h>
 #include <linux/mount.h>
+#include <linux/sizes.h>
 
+#include "compat/compat.h"
 #include "internal.h"
 #include "memory/mapping.h"
 #include "types/account_types.h"
@@ -109,4 +112,25 @@ struct file *accmem_mapping_file(struct accmem_account *account)
 		}
 	}
 	return get_file(file);
+}
+
+/**
+ * accmem_mapping_drop_1g() - remove the entries of 1 GiB around an offset
+ * @mapping: the address_space of a mapping file
+ * @offset: offset in bytes
+ *
+ * unmap_mapping_range() must not remove a part of an entry of 1 GiB: the kernel up to 6.12
+ * warns, as the caller does not hold mmap_lock. The split of a VMA inside an entry of
+ * 1 GiB would read the entry as a page table. In both cases the entry is removed as a
+ * whole before, in all processes. The caller keeps faults from making it again; faults
+ * map by smaller entries, or the rest.
+ *
+ * Context: Process context. May sleep.
+ */
+void accmem_mapping_drop_1g(struct address_space *mapping, u64 offset)
+{
+	u64 start = round_down(offset, (u64)SZ_1G);
+
+	if (ACCMEM_HUGE_FRAMES && start != offset)
+		unmap_mapping_range(mapping, start, SZ_1G, 1);
 }

@@ -8,7 +8,12 @@
 #ifndef ACCMEM_MEMORY_MAPPING_H
 #define ACCMEM_MEMORY_MAPPING_H
 
+#include <linux/types.h>
+
+struct address_space;
+
 int accmem_mapping_init(void);
 void accmem_mapping_exit(void);
+void accmem_mapping_drop_1g(struct address_space *mapping, u64 offset);
 
 #endif /* ACCMEM_MEMORY_MAPPING_H */

@@ -14,12 +14,14 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/sizes.h>
 
 #include "compat/compat.h"
 #include "core/cache_mode.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
+#include "memory/mapping.h"
 #include "memory/vma.h"
 #include "trace/trace.h"
 #include "types/backing_types.h"
@@ -93,6 +95,74 @@ static int vma_access(struct vm_area_struct *vma, unsigned long address,
 	accmem_exit(section);
 	return err ?: size;
 }
+
+static vm_fault_t __maybe_unused vma_huge_fault(struct vm_fault *vmf,
+						 unsigned int order)
+{
+	struct accmem_bo *bo = vmf->vma->vm_private_data;
+	int section;
+	vm_fault_t ret;
+
+	if (!bo->cv->ops->huge_fault)
+		return VM_FAULT_FALLBACK;
+	section = accmem_bo_enter(bo);
+	if (section < 0)
+		return VM_FAULT_SIGBUS;
+	ret = bo->cv->ops->huge_fault(bo, vmf, order);
+	accmem_exit(section);
+	return ret;
+}
+
+/* Return true if @vma contains the aligned GiB around an offset of the address_space. */
+static bool vma_may_have_1g(struct vm_area_struct *vma, u64 offset)
+{
+	u64 first = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 start = round_down(offset, (u64)SZ_1G);
+
+	return start >= first &&
+	       start + SZ_1G <= first + (vma->vm_end - vma->vm_start);
+}
+
+/*
+ * Remove an entry of 1 GiB that the split would cut. A fault of another thread must not
+ * make it again before the VMA is split. The caller holds mmap_lock for writing.
+ */
+static int vma_may_split(struct vm_area_struct *vma, unsigned long address)
+{
+	u64 offset =
+		((u64)vma->vm_pgoff << PAGE_SHIFT) + (address - vma->vm_start);
+
+	if (!vma_may_have_1g(vma, offset))
+		return 0;
+	accmem_vma_start_write(vma);
+	accmem_mapping_drop_1g(vma->vm_file->f_mapping, offset);
+	return 0;
+}
+
+/*
+ * mremap() would report an entry of 1 GiB as a bad one, and lose it. So such entries are
+ * removed before, and faults map the memory at the new address. fork() can copy them.
+ */
+static void vma_frames_open(struct vm_area_struct *vma)
+{
+	u64 size = vma->vm_end - vma->vm_start;
+
+	vma_open(vma);
+	if (ACCMEM_HUGE_FRAMES && size >= SZ_1G && vma->vm_mm == current->mm)
+		unmap_mapping_range(vma->vm_file->f_mapping,
+				    (u64)vma->vm_pgoff << PAGE_SHIFT, size, 1);
+}
+
+/* Mappings of memory without page structures */
+static const struct vm_operations_struct vma_frames_ops = {
+	.open = vma_frames_open,
+	.close = vma_close,
+	.may_split = vma_may_split,
+	.fault = vma_fault,
+	ACCMEM_HUGE_FAULT(vma_huge_fault),
+	.map_pages = vma_map_pages,
+	.access = vma_access,
+};
 
 static const struct vm_operations_struct vma_ops = {
 	.open = vma_open,
@@ -170,15 +240,20 @@ int accmem_vma_set_up(struct vm_area_struct *vma, struct accmem_bo *bo,
 	file = accmem_mapping_file(bo->account);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	/* Without page structures a core dump would show zeros. */
-	if (!accmem_has_pages(bo->cv) && !bo->shared)
+	vma->vm_ops = bo->shared ? &vma_shared_ops : &vma_ops;
+	if (!accmem_has_pages(bo->cv) && !bo->shared) {
+		vma->vm_ops = &vma_frames_ops;
+		/* Without page structures a core dump would show zeros. */
 		set |= VM_PFNMAP | VM_DONTDUMP;
+		/* Huge entries, but if the administrator or the program forbids them */
+		if (ACCMEM_HUGE_FRAMES)
+			set |= VM_HUGEPAGE;
+	}
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
 	vma->vm_page_prot =
 		accmem_cache_mode_pgprot(bo->cache_mode, vma->vm_page_prot);
 	vma->vm_pgoff = (bo->offset + offset) >> PAGE_SHIFT;
 	vma->vm_private_data = bo;
-	vma->vm_ops = bo->shared ? &vma_shared_ops : &vma_ops;
 	vma_set_file(vma, file);
 	fput(file);
 	trace_accmem_map(bo, offset, size);

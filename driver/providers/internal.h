@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Described devices: devices that a text describes, in a module parameter or in new_device.
+ * Devices that the module makes: those that a text describes, in a module parameter or in
+ * new_device, and PCI devices that root gives to the driver.
  */
 #ifndef ACCMEM_PROVIDERS_INTERNAL_H
 #define ACCMEM_PROVIDERS_INTERNAL_H
@@ -32,5 +33,20 @@ int accmem_describe_init(struct accmem_description *kind);
 void accmem_describe_exit(struct accmem_description *kind);
 int accmem_describe_start(void);
 int accmem_describe_add(struct accmem_description *kind, const char *text);
+
+/* pci.c */
+#ifdef CONFIG_PCI
+int accmem_pci_init(void);
+void accmem_pci_exit(void);
+#else
+static inline int accmem_pci_init(void)
+{
+	return 0;
+}
+
+static inline void accmem_pci_exit(void)
+{
+}
+#endif
 
 #endif /* ACCMEM_PROVIDERS_INTERNAL_H */

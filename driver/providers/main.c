@@ -126,6 +126,10 @@ static int __init accmem_init(void)
 	err = start_devices();
 	if (err)
 		goto err_drivers;
+	/* Last: the devices of the parameters have the first numbers. */
+	err = accmem_pci_init();
+	if (err)
+		goto err_drivers;
 	return 0;
 
 err_drivers:
@@ -147,6 +151,7 @@ static void __exit accmem_exit(void)
 	/* Wait for callbacks of fences that are running: these may queue work. */
 	synchronize_rcu();
 	accmem_stream_exit();
+	accmem_pci_exit();
 	remove_drivers();
 	accmem_debugfs_exit();
 	accmem_device_exit();

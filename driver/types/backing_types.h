@@ -64,6 +64,10 @@ enum accmem_release {
 /**
  * struct accmem_backing_ops - operations of the backing of a carveout
  * @fault: handle a page fault in a mapping of a bo. Required.
+ * @huge_fault: handle a page fault with one entry of 2 MiB or 1 GiB, given as an order
+ *	of pages. Returns VM_FAULT_FALLBACK where such an entry would map memory beyond
+ *	the bo or the mapping. Called only for memory without page structures, if the
+ *	kernel has such entries. Absent: no such entries.
  * @access: read or write a part of a bo that is in use, as the device does. With @data
  *	NULL the bytes are zeroed. Fails with -ENXIO beyond the end of the bo, and with
  *	-ENOMEM. Required.
@@ -103,6 +107,8 @@ enum accmem_release {
  */
 struct accmem_backing_ops {
 	vm_fault_t (*fault)(struct accmem_bo *bo, struct vm_fault *vmf);
+	vm_fault_t (*huge_fault)(struct accmem_bo *bo, struct vm_fault *vmf,
+				 unsigned int order);
 	int (*access)(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 		      bool write);
 	int (*init)(struct accmem_bo *bo, const struct accmem_run *run);

@@ -80,7 +80,7 @@ static struct accmem_bo *bo_for(struct accmem_context *ctx,
 		.start = req->address - cv->address_base,
 		.room = min(req->reserve, cv->capacity) & ~(ACCMEM_GRANULE - 1),
 		.flags = accmem_carveout_flags(cv, req->flags),
-		.cache_mode = req->cache_mode,
+		.cache_mode = accmem_carveout_mode(cv, req->cache_mode),
 		.buffers = 1,
 		.private_size = sizeof(struct dedicated),
 	};

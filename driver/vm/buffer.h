@@ -8,6 +8,7 @@
 #include <linux/math.h>
 #include <linux/types.h>
 
+#include "core/carveout.h"
 #include "types/context_types.h"
 
 struct accmem_alloc;
@@ -63,7 +64,7 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
 	       buf->reserve == req->reserve && bo->cv == cv &&
-	       bo->cache_mode == req->cache_mode;
+	       bo->cache_mode == accmem_carveout_mode(cv, req->cache_mode);
 }
 
 /* Make a freed buffer that fits @req the buffer of @req. The caller holds ctx->lock. */

@@ -574,7 +574,8 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	err = accmem_charge_buffers(ctx->account, 1);
 	if (err)
 		goto err_free;
-	err = slab_get_units(ctx, cv, buf, req->cache_mode);
+	err = slab_get_units(ctx, cv, buf,
+			     accmem_carveout_mode(cv, req->cache_mode));
 	if (err)
 		goto err_charge;
 	accmem_count_allocs(cv, 1);

@@ -199,7 +199,7 @@ static bool waiter_can_do_with(const struct accmem_waiter *w,
 
 	return w->handoff.bo && w->handoff.carveouts & BIT(cv->index) &&
 	       run->size == layout->footprint &&
-	       w->req.cache_mode == cache_mode &&
+	       accmem_carveout_mode(cv, w->req.cache_mode) == cache_mode &&
 	       IS_ALIGNED(run->start, layout->page_size) &&
 	       (!identity || IS_ALIGNED(run->start, layout->alignment));
 }

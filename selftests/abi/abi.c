@@ -206,7 +206,9 @@ TEST_F(abi, alloc_cache_mode_not_offered)
 
 	for (mode = ACCMEM_CACHE_WB; mode <= ACCMEM_CACHE_UC; mode++) {
 		self->good.cache_mode = mode;
-		if (!(self->info.cache_modes & (1u << mode))) {
+		/* write-back, the default, stands for write-combining there */
+		if (!(self->info.cache_modes & (1u << mode)) &&
+		    mode != ACCMEM_CACHE_WB) {
 			EXPECT_EQ(-EOPNOTSUPP,
 				  accmem_ioctl_alloc(self->fd, &self->good));
 			continue;

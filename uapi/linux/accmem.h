@@ -179,7 +179,8 @@ enum accmem_bandwidth {
 
 /**
  * enum accmem_cache_mode - how the CPU caches mappings of a buffer
- * @ACCMEM_CACHE_WB: write-back, the default
+ * @ACCMEM_CACHE_WB: write-back, the default; write-combining on a carveout that does not
+ *	offer write-back
  * @ACCMEM_CACHE_WC: write-combining
  * @ACCMEM_CACHE_UC: uncached
  *
