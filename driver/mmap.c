@@ -22,16 +22,17 @@
 #include "vm/context.h"
 
 /*
- * Return the buffer object at a published address, with a reference. It counts as
- * mapped from here on: it does not enter the cache when it is freed, and its pages may
- * be pinned.
+ * Return the buffer object at a published address, with a reference, and the offset in
+ * it. It counts as mapped from here on: it does not enter the cache when it is freed, and
+ * its pages may be pinned.
  */
-static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address)
+static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address,
+				      u64 *offset)
 {
 	struct accmem_bo *bo;
 
 	spin_lock(&ctx->lock);
-	bo = accmem_buffer_reach(ctx, address);
+	bo = accmem_buffer_reach(ctx, address, offset);
 	if (!IS_ERR(bo))
 		accmem_bo_set_mapped(bo);
 	spin_unlock(&ctx->lock);
@@ -64,10 +65,10 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 		return accmem_revoked_error(ctx->carveouts);
 	if (offset >= ctx->carveouts->address_span)
 		return -ENXIO;
-	bo = mmap_find_bo(ctx, ctx->carveouts->address_base + offset);
+	bo = mmap_find_bo(ctx, ctx->carveouts->address_base + offset, &offset);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	err = accmem_vma_set_up(vma, bo, offset - bo->offset);
+	err = accmem_vma_set_up(vma, bo, offset);
 	if (err)
 		accmem_bo_put_user(bo);
 	return err;

@@ -38,31 +38,34 @@ static int access_check(const struct accmem_access *req)
 		       0;
 }
 
-/* Return the buffer object that contains the whole range, with a reference. */
+/*
+ * Return the buffer object that contains the whole range, with a reference, and the offset
+ * of the range in it.
+ */
 static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
-				      u64 length)
+				      u64 length, u64 *offset)
 {
 	struct accmem_buffer *buf;
-	u64 usable, offset;
+	u64 usable;
 
 	lockdep_assert_held(&ctx->lock);
 	buf = accmem_buffer_find(ctx, address);
 	if (!buf)
 		return ERR_PTR(-ENOENT);
 	usable = buf->layout.usable;
-	offset = address - buf->address;
-	if (offset >= usable || length > usable - offset)
+	*offset = address - buf->address;
+	if (*offset >= usable || length > usable - *offset)
 		return ERR_PTR(-ENXIO);
-	return accmem_buffer_reach(ctx, address);
+	return accmem_buffer_reach(ctx, address, offset);
 }
 
 static struct accmem_bo *access_find_bo(struct accmem_context *ctx, u64 address,
-					u64 length, bool write)
+					u64 length, bool write, u64 *offset)
 {
 	struct accmem_bo *bo;
 
 	spin_lock(&ctx->lock);
-	bo = access_reach(ctx, address, length);
+	bo = access_reach(ctx, address, length, offset);
 	if (write && !IS_ERR(bo))
 		accmem_bo_set_written(bo, true);
 	spin_unlock(&ctx->lock);
@@ -147,11 +150,10 @@ int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 	if (req->op == ACCMEM_ACCESS_FILL)
 		memset(bytes, req->data, size);
 	bo = access_find_bo(ctx, req->address, req->length,
-			    req->op != ACCMEM_ACCESS_READ);
+			    req->op != ACCMEM_ACCESS_READ, &offset);
 	err = PTR_ERR_OR_ZERO(bo);
 	if (err)
 		goto out_free;
-	offset = req->address - ctx->carveouts->address_base - bo->offset;
 	err = access_bo(bo, offset, req, bytes);
 	accmem_bo_put_user(bo);
 out_free:
@@ -168,26 +170,23 @@ static int hint_check(u64 address, u64 length)
 	return check_add_overflow(address, length, &end) ? -EOVERFLOW : 0;
 }
 
-/* Return the shared buffer object that contains the whole range, with a reference. */
+/*
+ * Return the shared buffer object that contains the whole range, with a reference, and the
+ * offset of the range in it.
+ */
 static struct accmem_bo *hint_find_bo(struct accmem_context *ctx, u64 address,
-				      u64 length)
+				      u64 length, u64 *offset)
 {
 	int err = hint_check(address, length);
 	struct accmem_bo *bo;
 
 	if (err)
 		return ERR_PTR(err);
-	bo = access_find_bo(ctx, address, length, false);
+	bo = access_find_bo(ctx, address, length, false, offset);
 	if (IS_ERR(bo) || bo->shared)
 		return bo;
 	accmem_bo_put_user(bo);
 	return ERR_PTR(-EOPNOTSUPP);
-}
-
-static u64 hint_offset(struct accmem_context *ctx, const struct accmem_bo *bo,
-		       u64 address)
-{
-	return address - ctx->carveouts->address_base - bo->offset;
 }
 
 /**
@@ -202,13 +201,14 @@ static u64 hint_offset(struct accmem_context *ctx, const struct accmem_bo *bo,
 int accmem_prefetch(struct accmem_context *ctx,
 		    const struct accmem_prefetch *req)
 {
-	struct accmem_bo *bo = hint_find_bo(ctx, req->address, req->length);
+	struct accmem_bo *bo;
+	u64 offset;
 	int err;
 
+	bo = hint_find_bo(ctx, req->address, req->length, &offset);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	err = accmem_shared_move(bo, hint_offset(ctx, bo, req->address),
-				 req->length,
+	err = accmem_shared_move(bo, offset, req->length,
 				 !(req->flags & ACCMEM_PREFETCH_HOST));
 	accmem_bo_put_user(bo);
 	return err;
@@ -226,15 +226,15 @@ int accmem_prefetch(struct accmem_context *ctx,
 int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req)
 {
 	struct accmem_bo *bo;
+	u64 offset;
 	int err;
 
 	if (req->advice > ACCMEM_ADVICE_STAY)
 		return -EINVAL;
-	bo = hint_find_bo(ctx, req->address, req->length);
+	bo = hint_find_bo(ctx, req->address, req->length, &offset);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	err = accmem_shared_stay(bo, hint_offset(ctx, bo, req->address),
-				 req->length,
+	err = accmem_shared_stay(bo, offset, req->length,
 				 req->advice == ACCMEM_ADVICE_STAY);
 	accmem_bo_put_user(bo);
 	return err;

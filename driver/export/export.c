@@ -92,10 +92,9 @@ struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
 	/* It may be about to move to other memory. */
 	if (buf && buf->resizing)
 		return ERR_PTR(-EBUSY);
-	bo = accmem_buffer_reach(ctx, address);
+	bo = accmem_buffer_reach(ctx, address, offset);
 	if (IS_ERR(bo))
 		return ERR_PTR(-ENOENT);
-	*offset = address - ctx->carveouts->address_base - bo->offset;
 	*room = *offset < bo->size ? bo->size - *offset : 0;
 	return bo;
 }

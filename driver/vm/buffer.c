@@ -317,6 +317,7 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
  * accmem_buffer_reach() - look up a bo by address for a caller that accesses its bytes
  * @ctx: the context
  * @address: any device address in a buffer, or in a slab page
+ * @offset: out: offset of the byte at @address in the bo
  *
  * A caller that writes or maps calls accmem_bo_set_written() or accmem_bo_set_mapped()
  * before it releases the lock.
@@ -325,7 +326,8 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
  * Return: the bo, with a reference; -ENXIO when no published buffer is in the va at
  * @address.
  */
-struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address)
+struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
+				      u64 *offset)
 {
 	struct accmem_va *va = accmem_va_find(ctx, address);
 	struct accmem_bo *bo;
@@ -334,6 +336,7 @@ struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address)
 	if (!va || !va->published)
 		return ERR_PTR(-ENXIO);
 	bo = va->bo;
+	*offset = address - va->start;
 	accmem_bo_get(bo);
 	return bo;
 }
