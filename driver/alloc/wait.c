@@ -76,7 +76,8 @@ static int wait_until_woken(const struct accmem_waiter *w)
 		}
 		if (err)
 			break;
-		if (accmem_is_revoked(w->ctx->carveouts)) {
+		/* A reset may be over before the waiter runs. */
+		if (READ_ONCE(w->ctx->carveouts->epoch) != w->epoch) {
 			err = accmem_revoked_error(w->ctx->carveouts);
 			break;
 		}
@@ -225,6 +226,7 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	w->req = *plan->req;
 	w->demand = *demand;
 	w->exempt = capable(CAP_SYS_RESOURCE);
+	w->epoch = READ_ONCE(ctx->epoch);
 	wait_make_handoff(w);
 	err = accmem_waiters_enter(w, defer);
 	if (err) {

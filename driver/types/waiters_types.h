@@ -163,6 +163,7 @@ struct accmem_handoff {
  * @req: request
  * @demand: minimum that the request needs
  * @exempt: the limits of the user do not apply
+ * @epoch: accmem_context.epoch at the start of the wait
  * @handoff: memory that the waiter can be handed
  * @task: task that sleeps in the call
  * @woken: the waiter is to try; written under accmem_waiters.lock, read without
@@ -181,6 +182,7 @@ struct accmem_waiter {
 	struct accmem_alloc req;
 	struct accmem_demand demand;
 	bool exempt;
+	u32 epoch;
 	struct accmem_handoff handoff;
 	struct task_struct *task;
 	bool woken;
