@@ -16,6 +16,7 @@
  * Locking: stream->finishing is a mutex above all locks of a free. stream->lock is a
  * spinlock below ctx->lock. Interrupt handlers take neither spinlock.
  */
+#include <linux/device.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
@@ -46,6 +47,7 @@ struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id)
 	kref_init(&stream->refs);
 	stream->ctx = ctx;
 	stream->accounts = ctx->account->accounts;
+	get_device(stream->accounts->device);
 	stream->user = ctx->account->user;
 	accmem_user_get(stream->user);
 	stream->due = ctx->due;
@@ -71,6 +73,7 @@ static void stream_release(struct kref *refs)
 
 	mutex_destroy(&stream->finishing);
 	accmem_user_put(stream->user);
+	put_device(stream->accounts->device);
 	kfree_rcu(stream, rcu);
 }
 

@@ -108,7 +108,7 @@ struct accmem_stream_waiter {
  * @refs: references: the file, dependencies, steps, fences and queued work
  * @rcu: frees the stream after RCU readers have finished
  * @ctx: context; referenced until the stream's file is closed, then only compared
- * @accounts: accounts of the device
+ * @accounts: accounts of the device, to which the stream has a reference
  * @user: user of the context, with a reference; charged for steps and exported fences
  * @due: due frees of the device
  * @context: number of the account
