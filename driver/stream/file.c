@@ -110,7 +110,8 @@ struct accmem_stream *accmem_stream_of(struct accmem_context *ctx,
  * @id: number of the stream, unique in the context
  *
  * Context: Process context. May sleep.
- * Return: the file, which the caller installs; -ENFILE, -ENOMEM.
+ * Return: the file, which the caller installs; -ENFILE, -ENOMEM; -ENODEV if the device is
+ * gone.
  */
 struct file *accmem_stream_open(struct accmem_context *ctx, u64 id)
 {
@@ -130,6 +131,9 @@ struct file *accmem_stream_open(struct accmem_context *ctx, u64 id)
 	}
 	accmem_context_get(ctx);
 	err = xa_insert(&ctx->streams, id, stream, GFP_KERNEL_ACCOUNT);
+	/* The revocation that ends all streams may not have seen this one. */
+	if (!err && READ_ONCE(ctx->carveouts->gone))
+		err = -ENODEV;
 	if (err) {
 		fput(file);
 		return ERR_PTR(err);
