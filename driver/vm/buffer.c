@@ -112,8 +112,7 @@ static int dedicated_insert_fixed(struct accmem_context *ctx,
 	lockdep_assert_held(&ctx->lock);
 	if (accmem_va_check(ctx, va->start, va->size))
 		return -EEXIST;
-	accmem_va_insert_at(ctx, va);
-	return 0;
+	return accmem_va_insert_at(ctx, va);
 }
 
 /* Give a dedicated buffer its device address. Return -EAGAIN as accmem_va_insert(). */

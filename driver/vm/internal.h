@@ -17,7 +17,7 @@ struct accmem_va;
 /* va.c */
 int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 		     u64 alignment, u64 *from);
-void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va);
+int accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va);
 void accmem_va_erase(struct accmem_context *ctx, struct accmem_va *va);
 struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address);
 struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address);

@@ -17,6 +17,7 @@
  */
 #include <linux/rbtree_augmented.h>
 
+#include "core/revoke.h"
 #include "internal.h"
 #include "types/context_types.h"
 #include "vm/va.h"
@@ -303,6 +304,18 @@ static void va_link(struct accmem_context *ctx, struct accmem_va *va)
 	rb_insert_augmented(&va->node, &ctx->va_tree, &va_holes);
 }
 
+/*
+ * All buffers of a context are of one epoch. A context without buffers takes the epoch of
+ * its first one.
+ */
+static int va_join_epoch(struct accmem_context *ctx, const struct accmem_bo *bo)
+{
+	if (RB_EMPTY_ROOT(&ctx->va_tree))
+		WRITE_ONCE(ctx->epoch, bo->epoch);
+	return ctx->epoch == bo->epoch ? 0 :
+					 accmem_revoked_error(ctx->carveouts);
+}
+
 /**
  * accmem_va_insert() - choose device addresses for a bo and insert its va
  * @ctx: the context
@@ -313,7 +326,8 @@ static void va_link(struct accmem_context *ctx, struct accmem_va *va)
  * Context: Process context. The caller holds ctx->lock. Does not sleep.
  * Return: 0; -EADDRNOTAVAIL when there is no range of free addresses; -EAGAIN when the
  * search has to go on after the lock was released, which an alignment of ACCMEM_GRANULE
- * never needs.
+ * never needs; -ECONNRESET or -ENODEV when the memory was revoked since the bo was
+ * created, or before.
  */
 int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 		     u64 alignment, u64 *from)
@@ -321,7 +335,9 @@ int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 	int err;
 
 	lockdep_assert_held(&ctx->lock);
-	err = va_choose_address(ctx, va, alignment, from);
+	err = va_join_epoch(ctx, va->bo);
+	if (!err)
+		err = va_choose_address(ctx, va, alignment, from);
 	if (err)
 		return err;
 	va_link(ctx, va);
@@ -365,12 +381,19 @@ int accmem_va_check(struct accmem_context *ctx, u64 start, u64 size)
  * @va: the va, with its bo, size and start set; its addresses are free
  *
  * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: 0; -ECONNRESET or -ENODEV as accmem_va_insert().
  */
-void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
+int accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
 {
+	int err;
+
 	lockdep_assert_held(&ctx->lock);
+	err = va_join_epoch(ctx, va->bo);
+	if (err)
+		return err;
 	va_link(ctx, va);
 	va->bo->offset = va->start - ctx->carveouts->address_base;
+	return 0;
 }
 
 /**
