@@ -18,6 +18,7 @@
 
 #include "alloc/access.h"
 #include "memory/bo.h"
+#include "memory/contents.h"
 #include "memory/shared.h"
 #include "types/backing_types.h"
 #include "vm/buffer.h"
@@ -94,7 +95,7 @@ static int access_part(struct accmem_bo *bo, u64 offset,
 		return -EFAULT;
 	err = bo->shared ?
 		      accmem_shared_access(bo, offset, bytes, size, write) :
-		      bo->cv->ops->access(bo, offset, bytes, size, write);
+		      accmem_bo_access(bo, offset, bytes, size, write);
 	if (!err && !write && copy_to_user(data, bytes, size))
 		return -EFAULT;
 	return err;

@@ -26,7 +26,6 @@
 
 #include "compat/compat.h"
 #include "core/cache_mode.h"
-#include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
 #include "memory/mapping.h"
@@ -120,16 +119,10 @@ static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 static int frames_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 			 bool write)
 {
-	int section, err;
+	int err;
 
 	mutex_lock(&bo->lock);
-	section = accmem_bo_enter(bo);
-	if (section < 0) {
-		err = section;
-	} else {
-		err = frames_access_locked(bo, offset, data, size, write);
-		accmem_exit(section);
-	}
+	err = frames_access_locked(bo, offset, data, size, write);
 	mutex_unlock(&bo->lock);
 	return err;
 }

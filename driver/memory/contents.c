@@ -16,6 +16,7 @@
 #include <linux/string.h>
 
 #include "core/engine.h"
+#include "core/revoke.h"
 #include "memory/clear.h"
 #include "memory/contents.h"
 #include "types/backing_types.h"
@@ -26,13 +27,37 @@
 #define CONTENTS_BUFFER ((u64)SZ_64K)
 
 /**
+ * accmem_bo_access() - read, write or zero bytes of a buffer object
+ * @bo: the buffer object
+ * @offset: offset in @bo, in bytes
+ * @data: bytes to write, or room for the bytes to read; NULL to zero
+ * @size: number of bytes
+ * @write: true to write or zero
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -ENXIO beyond the end of @bo; -ECONNRESET, -ENODEV if the memory is
+ * revoked or its contents are lost; -ENOMEM.
+ */
+int accmem_bo_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
+		     bool write)
+{
+	int section = accmem_bo_enter(bo), err;
+
+	if (section < 0)
+		return section;
+	err = bo->cv->ops->access(bo, offset, data, size, write);
+	accmem_exit(section);
+	return err;
+}
+
+/**
  * accmem_bo_clear() - zero a part of a buffer object
  * @bo: the buffer object
  * @offset: offset in @bo, in bytes
  * @size: bytes to zero
  *
  * Context: Process context. May sleep.
- * Return: 0; -ENOMEM, -EINTR.
+ * Return: 0; -ENOMEM, -EINTR; -ECONNRESET, -ENODEV as accmem_bo_access().
  */
 int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
 {
@@ -43,7 +68,7 @@ int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min(size - done, CONTENTS_CHUNK);
-		err = bo->cv->ops->access(bo, offset + done, NULL, part, true);
+		err = accmem_bo_access(bo, offset + done, NULL, part, true);
 		if (err)
 			return err;
 		cond_resched();
@@ -78,7 +103,7 @@ int accmem_bo_populate(struct accmem_bo *bo, u64 offset, u64 end)
 }
 
 /* Copy between addresses of the kernel. A missing page of @from is zero, as in @to. */
-static int contents_copy_directly(struct accmem_bo *to, u64 to_offset,
+static int contents_copy_bytes(struct accmem_bo *to, u64 to_offset,
 				  struct accmem_bo *from, u64 from_offset,
 				  u64 size)
 {
@@ -101,6 +126,24 @@ static int contents_copy_directly(struct accmem_bo *to, u64 to_offset,
 	return 0;
 }
 
+static int contents_copy_directly(struct accmem_bo *to, u64 to_offset,
+				  struct accmem_bo *from, u64 from_offset,
+				  u64 size)
+{
+	int source = accmem_bo_enter(from), target, err;
+
+	if (source < 0)
+		return source;
+	target = accmem_bo_enter(to);
+	err = target < 0 ? target :
+			   contents_copy_bytes(to, to_offset, from, from_offset,
+					       size);
+	if (target >= 0)
+		accmem_exit(target);
+	accmem_exit(source);
+	return err;
+}
+
 static int contents_copy_through_buffer(struct accmem_bo *to, u64 to_offset,
 					struct accmem_bo *from, u64 from_offset,
 					u64 size)
@@ -113,11 +156,11 @@ static int contents_copy_through_buffer(struct accmem_bo *to, u64 to_offset,
 		return -ENOMEM;
 	for (done = 0; done < size && !err; done += part) {
 		part = min(size - done, CONTENTS_BUFFER);
-		err = from->cv->ops->access(from, from_offset + done, bytes,
-					    part, false);
+		err = accmem_bo_access(from, from_offset + done, bytes, part,
+				       false);
 		if (!err)
-			err = to->cv->ops->access(to, to_offset + done, bytes,
-						  part, true);
+			err = accmem_bo_access(to, to_offset + done, bytes,
+					       part, true);
 	}
 	kvfree(bytes);
 	return err;
@@ -159,7 +202,7 @@ static int contents_copy(struct accmem_bo *to, u64 to_offset,
  * @size: bytes to copy
  *
  * Context: Process context. May sleep.
- * Return: 0; -ENOMEM, -EINTR.
+ * Return: 0; -ENOMEM, -EINTR; -ECONNRESET, -ENODEV as accmem_bo_access().
  */
 int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
 		   u64 from_offset, u64 size)

@@ -9,6 +9,8 @@
 
 struct accmem_bo;
 
+int accmem_bo_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
+		     bool write);
 int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size);
 int accmem_bo_populate(struct accmem_bo *bo, u64 offset, u64 end);
 int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,

@@ -32,6 +32,7 @@
 
 #include "internal.h"
 #include "memory/bo.h"
+#include "memory/contents.h"
 #include "memory/shared.h"
 #include "trace/trace.h"
 #include "types/backing_types.h"
@@ -100,7 +101,6 @@ static void *shared_kernel_address(struct accmem_bo *bo, u64 offset, u64 end,
 /* Copy a piece to the device. A page that the host does not have is zero. */
 static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 {
-	const struct accmem_backing_ops *ops = bo->cv->ops;
 	u64 end = shared_piece_end(bo, piece), offset, size;
 	void *address;
 	int err = 0;
@@ -108,7 +108,7 @@ static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
 	     offset += size) {
 		address = shared_kernel_address(bo, offset, end, false, &size);
-		err = ops->access(bo, offset, address, size, true);
+		err = accmem_bo_access(bo, offset, address, size, true);
 		cond_resched();
 	}
 	return err;
@@ -116,7 +116,6 @@ static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 
 static int shared_copy_to_host(struct accmem_bo *bo, unsigned int piece)
 {
-	const struct accmem_backing_ops *ops = bo->cv->ops;
 	u64 end = shared_piece_end(bo, piece), offset, size;
 	void *address;
 	int err = 0;
@@ -126,7 +125,7 @@ static int shared_copy_to_host(struct accmem_bo *bo, unsigned int piece)
 		address = shared_kernel_address(bo, offset, end, true, &size);
 		if (!address)
 			return -ENOMEM;
-		err = ops->access(bo, offset, address, size, false);
+		err = accmem_bo_access(bo, offset, address, size, false);
 		cond_resched();
 	}
 	return err;
@@ -339,7 +338,7 @@ static int shared_access_piece(struct accmem_bo *bo, u64 offset, void *data,
 	} else {
 		err = shared_to_device(bo, piece, write);
 	}
-	err = err ?: side->cv->ops->access(side, offset, data, size, write);
+	err = err ?: accmem_bo_access(side, offset, data, size, write);
 	shared_unlock(bo, piece);
 	return err;
 }

@@ -21,6 +21,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
+#include "memory/contents.h"
 #include "memory/mapping.h"
 #include "memory/vma.h"
 #include "trace/trace.h"
@@ -83,16 +84,12 @@ static int vma_access(struct vm_area_struct *vma, unsigned long address,
 	u64 offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) - bo->offset +
 		     (address - vma->vm_start);
 	u64 end = READ_ONCE(bo->size);
-	int section, err;
+	int err;
 
 	if (!(vma->vm_flags & (write ? VM_WRITE : VM_MAYREAD)) || offset >= end)
 		return -EIO;
 	size = min3((u64)size, end - offset, (u64)vma->vm_end - address);
-	section = accmem_bo_enter(bo);
-	if (section < 0)
-		return -EIO;
-	err = bo->cv->ops->access(bo, offset, data, size, write);
-	accmem_exit(section);
+	err = accmem_bo_access(bo, offset, data, size, write);
 	return err ?: size;
 }
 
