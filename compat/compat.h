@@ -16,6 +16,7 @@
 #include <linux/fs.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
+#include <linux/sysfs.h>
 
 #include <linux/accmem.h>
 
@@ -66,6 +67,16 @@ static inline void accmem_never_freed(struct page *page)
 }
 
 #define ACCMEM_PAGEMAP_NEVER_FREED .page_free = accmem_never_freed
+#endif
+
+/*
+ * struct bin_attribute: 97d06802d10a ("sysfs: constify bin_attribute argument of
+ * bin_attribute::read/write()"), 6.16.
+ */
+#ifdef ACCMEM_HAVE_CONST_BIN_ATTRIBUTE
+typedef const struct bin_attribute accmem_bin_attribute;
+#else
+typedef struct bin_attribute accmem_bin_attribute;
 #endif
 
 /*

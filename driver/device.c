@@ -20,6 +20,7 @@
 #include <linux/slab.h>
 
 #include "alloc/pressure.h"
+#include "alloc/reclaim.h"
 #include "close.h"
 #include "core/carveout.h"
 #include "debugfs.h"
@@ -29,6 +30,7 @@
 #include "memory/clear.h"
 #include "memory/overdue.h"
 #include "memory/quarantine.h"
+#include "memory/retire.h"
 #include "mmap.h"
 #include "stream/pending.h"
 #include "sysfs.h"
@@ -162,6 +164,7 @@ static void device_init_carveout(struct accmem_device *dev,
 	accmem_clear_init(cv);
 	accmem_quarantine_init(cv);
 	accmem_overdue_init(cv);
+	accmem_retire_init(cv, accmem_reclaim_failed);
 }
 
 /**
@@ -333,9 +336,11 @@ void accmem_device_unregister(struct accmem_device *dev)
 	accmem_pending_stop(&dev->due);
 	mutex_destroy(&dev->carveouts->drain_lock);
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
+		accmem_retire_stop(cv);
 		accmem_clear_stop(cv);
 		accmem_quarantine_stop(cv);
 		accmem_carveout_destroy(cv);
+		accmem_retire_destroy(cv);
 	}
 	xa_destroy(&dev->accounts.xa);
 	put_device(&dev->device);

@@ -7,8 +7,10 @@
 
 #include <linux/types.h>
 
+struct accmem_carveout;
 struct accmem_context;
 
 void accmem_reclaim_end(struct accmem_context *ctx);
+void accmem_reclaim_failed(struct accmem_carveout *cv);
 
 #endif /* ACCMEM_ALLOC_RECLAIM_H */

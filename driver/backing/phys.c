@@ -22,6 +22,8 @@
 #include "core/cache_mode.h"
 #include "core/carveout.h"
 #include "internal.h"
+#include "memory/remember.h"
+#include "memory/retire.h"
 
 #define PROBE_AT_ONCE ((u64)SZ_16M)
 
@@ -74,7 +76,8 @@ static u64 probe_value(phys_addr_t at)
 /*
  * Write to the range, or compare with what was written. The mapping is uncached: a cache
  * would return what was written without memory behind it. All is written before anything
- * is compared, so that two addresses of the same memory are found.
+ * is compared, so that two addresses of the same memory are found. Memory that has failed
+ * before is left out.
  */
 static int phys_probe_part(phys_addr_t start, u64 size, bool write)
 {
@@ -86,6 +89,8 @@ static int phys_probe_part(phys_addr_t start, u64 size, bool write)
 	if (!io)
 		return -EBUSY;
 	for (at = 0; at < size && !err; at = probe_next(at)) {
+		if (accmem_remember_has(start + at, sizeof(u64)))
+			continue;
 		if (write)
 			writeq(probe_value(start + at), io + at);
 		else if (readq(io + at) != probe_value(start + at))
@@ -157,6 +162,8 @@ static int phys_claim(struct accmem_carveout *cv, const char **why)
  * @pages: true to make page structures for the range
  * @why: result: what is wrong with the range, for a message; NULL if nothing is
  *
+ * Memory of the range that has failed before is retired.
+ *
  * All of the range must be reserved in the resource tree, no other driver may have claimed
  * it, and it must be memory. The function cannot detect memory that the firmware uses.
  *
@@ -172,6 +179,7 @@ int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
 	if (!phys)
 		return -ENOMEM;
 	phys->start = start;
+	phys->cv = cv;
 	cv->priv = phys;
 	cv->ops = &accmem_phys_frames_ops;
 	cv->backing = ACCMEM_BACKING_PHYS;
@@ -191,5 +199,6 @@ int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
 	if (err)
 		return err;
 	cv->cache_modes = ACCMEM_FRAME_CACHE_MODES;
-	return pages ? accmem_phys_make_pages(cv) : 0;
+	err = pages ? accmem_phys_make_pages(cv) : 0;
+	return err ?: accmem_retire_remembered(cv);
 }

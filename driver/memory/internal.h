@@ -3,8 +3,8 @@
  * Buffer objects: functions that only memory/ uses.
  *
  * bo.c creates and frees a buffer object, runs.c allocates and frees its runs,
- * clear.c records which granules are dirty, and shared.c moves shared memory between
- * the host and the device.
+ * clear.c records which granules are dirty, shared.c moves shared memory between the
+ * host and the device, and remember.c has the physical memory that has failed.
  */
 #ifndef ACCMEM_MEMORY_INTERNAL_H
 #define ACCMEM_MEMORY_INTERNAL_H
@@ -42,6 +42,15 @@ void accmem_clear_release_chunks(struct accmem_carveout *cv,
 				 bool written);
 void accmem_clear_release(struct accmem_carveout *cv,
 			  const struct accmem_run *run, u64 account);
+
+/* remember.c */
+
+/* Called for a part of a range; an error ends the iteration. */
+typedef int (*accmem_remember_fn)(void *arg, u64 start, u64 size,
+				  enum accmem_cause cause);
+
+int accmem_remember(u64 start, u64 size, enum accmem_cause cause);
+int accmem_remember_each(u64 start, u64 size, accmem_remember_fn fn, void *arg);
 
 /* shared.c */
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write);

@@ -8,11 +8,14 @@
 #ifndef ACCMEM_MEMORY_MAPPING_H
 #define ACCMEM_MEMORY_MAPPING_H
 
+#include <linux/types.h>
+
 struct accmem_account;
 struct file;
 
 int accmem_mapping_init(void);
 void accmem_mapping_exit(void);
 struct file *accmem_mapping_file(struct accmem_account *account);
+void accmem_mapping_limit_huge(struct file *file, u64 start);
 
 #endif /* ACCMEM_MEMORY_MAPPING_H */

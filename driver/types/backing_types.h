@@ -63,10 +63,11 @@ enum accmem_release {
 
 /**
  * struct accmem_backing_ops - operations of the backing of a carveout
- * @fault: handle a page fault in a mapping of a bo. Required.
+ * @fault: handle a page fault in a mapping of a bo. Returns VM_FAULT_HWPOISON for memory
+ *	that has failed. Required.
  * @access: read or write a part of a bo that is in use, as the device does. With @data
- *	NULL the bytes are zeroed. Fails with -ENXIO beyond the end of the bo, and with
- *	-ENOMEM. Required.
+ *	NULL the bytes are zeroed. Fails with -ENXIO beyond the end of the bo, with
+ *	-EHWPOISON if some of the memory has failed, and with -ENOMEM. Required.
  * @init: make a run of a bo ready: clear its memory and apply the cache mode. The run
  *	is that of a new bo, or the run directly behind a bo that the bo is about to
  *	get. Fails with -ENOMEM and -EINTR. Absent if there is nothing to make ready.
@@ -75,7 +76,8 @@ enum accmem_release {
  * @kernel_address: return the kernel address of the byte at an offset of a bo that does
  *	not shrink, and the number of bytes that are contiguous there. With @write the
  *	caller will write: a missing page is made. The result is NULL if there is no
- *	page; the number of bytes is set then, too. Required for
+ *	page, and -EHWPOISON as a pointer if the page has failed; the number of bytes is
+ *	set then, too. Required for
  *	ACCMEM_FEATURE_FIRST_TOUCH and for host memory; where it is absent, copies go
  *	through @access.
  * @is_idle: return true if only the driver refers to the pages of a bo. Absent if pages
@@ -96,6 +98,13 @@ enum accmem_release {
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if
  *	there are none.
  *
+ * @isolate: a part of the carveout has failed: see to it that no mapping of the memory
+ *	around it shows it, and wait for faults that have not seen the failure. The caller
+ *	removes the mappings then. Absent if the invalidate lock of the mappings, which
+ *	the caller takes and releases, suffices for both.
+ * @physical: return the physical address of the byte at an offset of the carveout. Does
+ *	not sleep. Absent if offsets have none.
+ *
  * The operations may sleep, but for those that say that they do not.
  */
 struct accmem_backing_ops {
@@ -113,6 +122,8 @@ struct accmem_backing_ops {
 	void (*split_finish)(struct accmem_bo *bo, struct accmem_bo *rest);
 	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
 	void (*destroy)(struct accmem_carveout *cv);
+	void (*isolate)(struct accmem_carveout *cv, u64 offset, u64 size);
+	u64 (*physical)(const struct accmem_carveout *cv, u64 offset);
 };
 
 /**

@@ -59,6 +59,9 @@ TEST_F(abi_out, info)
 	EXPECT_EQ(i->capacity, accmem_sysfs(variant->path, "capacity"));
 	EXPECT_EQ(ACCMEM_BANDWIDTH_UNKNOWN, i->bandwidth);
 	EXPECT_LE(-1, i->numa_node);
+	EXPECT_EQ(0, i->retired_bytes);
+	EXPECT_EQ(0, i->retire_pending_bytes);
+	EXPECT_EQ(0, i->retire_failed_bytes);
 }
 
 /* the module parameter emulated_uncached */
