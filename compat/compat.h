@@ -74,9 +74,9 @@ static inline void accmem_never_freed(struct page *page)
  * bin_attribute::read/write()"), 6.16.
  */
 #ifdef ACCMEM_HAVE_CONST_BIN_ATTRIBUTE
-typedef const struct bin_attribute accmem_bin_attribute;
+#define ACCMEM_BIN_CONST const
 #else
-typedef struct bin_attribute accmem_bin_attribute;
+#define ACCMEM_BIN_CONST
 #endif
 
 /*

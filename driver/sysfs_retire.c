@@ -80,8 +80,8 @@ static int retired_print(const struct accmem_carveout *cv,
 }
 
 static ssize_t retired_read(struct file *file, struct kobject *kobj,
-			    accmem_bin_attribute *attr, char *to, loff_t pos,
-			    size_t count)
+			    ACCMEM_BIN_CONST struct bin_attribute *attr,
+			    char *to, loff_t pos, size_t count)
 {
 	struct accmem_carveout *cv = accmem_sysfs_carveout(kobj);
 	struct accmem_failed_run run;

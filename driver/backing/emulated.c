@@ -16,10 +16,11 @@
  *
  * Failed memory: the kernel marks a page that has failed (PageHWPoison), and keeps it when
  * it is freed. A fault checks the page that was touched: an entry of 2 MiB may map a failed
- * page besides, and the machine then raises the error at its touch. A folio of which a page has failed cannot be freed in part, so that all of
- * it is lost until the machine boots. Neither has an offset in the carveout, and what the
- * carveout can allocate stays the same. An administrator may also retire a part of the
- * carveout, as for a device: then the buffer object that has the part loses it.
+ * page besides, and the machine then raises the error at its touch. A folio of which a
+ * page has failed cannot be freed in part, so that all of it is lost until the machine
+ * boots. Neither has an offset in the carveout, and what the carveout can allocate stays
+ * the same. An administrator may also retire a part of the carveout, as for a device: then
+ * the buffer object that has the part loses it.
  *
  * Locking: accmem_bo.lock guards the filling of accmem_bo.pages. The page lock keeps a
  * page in its buffer object: a shrink takes the page lock after it has removed a page.

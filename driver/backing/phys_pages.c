@@ -11,8 +11,9 @@
  *
  * Failed memory: the kernel reports a page, and only its granule is retired. The flag
  * "has hwpoisoned" of the folio makes the kernel map the other pages of the folio by
- * entries of 4 KiB, and accmem_folio_limit() one at a time. There is no flag for the failed page: tail pages may share their page
- * structures. A fault compares with the record of failures under the folio lock.
+ * entries of 4 KiB, and accmem_folio_limit() one at a time. There is no flag for the
+ * failed page: tail pages may share their page structures. A fault compares with the
+ * record of failures under the folio lock.
  */
 #include <linux/kernel.h>
 #include <linux/memremap.h>

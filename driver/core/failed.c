@@ -32,10 +32,12 @@ static unsigned long failed_index(u64 offset)
 static void failed_set(struct accmem_carveout *cv, u64 offset,
 		       unsigned long value)
 {
+	void *old;
+
 	lockdep_assert_held(&cv->lock);
-	WARN_ON_ONCE(
-		xa_is_err(xa_store(&cv->failed.granules, failed_index(offset),
-				   xa_mk_value(value), GFP_NOWAIT)));
+	old = xa_store(&cv->failed.granules, failed_index(offset),
+		       xa_mk_value(value), GFP_NOWAIT);
+	WARN_ON_ONCE(xa_is_err(old));
 }
 
 static void failed_retire_one(struct accmem_carveout *cv, u64 offset,

@@ -25,6 +25,10 @@
 #include "internal.h"
 #include "memory/remember.h"
 
+#define REMEMBER_RULE                                                                    \
+	"retired: '%s' is not ADDRESS or SIZE@ADDRESS, where both are " ACCMEM_SIZE_RULE \
+	"\n"
+
 /* A piece of physical memory that has failed. */
 struct remembered {
 	struct list_head link;
@@ -51,9 +55,7 @@ static const struct kernel_param_ops remember_ops = {
 
 module_param_cb(retired, &remember_ops, NULL, 0);
 __MODULE_PARM_TYPE(retired, "charp");
-MODULE_PARM_DESC(
-	retired,
-	"failed memory, as ADDRESS or SIZE@ADDRESS, separated by commas");
+MODULE_PARM_DESC(retired, "failed memory, as ADDRESS or SIZE@ADDRESS[,...]");
 
 static bool remember_contains(const struct remembered *r, u64 start, u64 size)
 {
@@ -182,9 +184,7 @@ static int remember_words(char *text)
 
 	while (!err && (word = strsep(&text, ","))) {
 		if (!remember_parse(word, &start, &size)) {
-			pr_err("retired: '%s' is not ADDRESS or SIZE@ADDRESS, where both are " ACCMEM_SIZE_RULE
-			       "\n",
-			       word);
+			pr_err(REMEMBER_RULE, word);
 			return -EINVAL;
 		}
 		err = accmem_remember(start, size, ACCMEM_CAUSE_LISTED);

@@ -7,19 +7,22 @@
 
 #define LENGTH MIB(4)
 
-#define SETUP(fixture)                                                  \
-	FIXTURE_SETUP(fixture)                                          \
-	{                                                               \
-		ASSERT_TRUE(accmem_is_idle(variant->path, 20000));      \
-		self->fd = accmem_opened(variant->path);                \
-		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
-	}                                                               \
-	FIXTURE_TEARDOWN(fixture)                                       \
-	{                                                               \
-		close(self->fd);                                        \
-		EXPECT_TRUE(accmem_is_idle(variant->path, 20000));      \
-		EXPECT_TRUE(accmem_accounts_balance(variant->path));    \
-	}
+/* the parts of a fixture whose variants are not all devices */
+static void set_up(struct __test_metadata *_metadata, const char *path, int *fd,
+		   struct accmem_info *info)
+{
+	ASSERT_TRUE(accmem_is_idle(path, 20000));
+	*fd = accmem_opened(path);
+	ASSERT_EQ(0, accmem_ioctl_info(*fd, info));
+}
+
+static void tear_down(struct __test_metadata *_metadata, const char *path,
+		      int fd)
+{
+	close(fd);
+	EXPECT_TRUE(accmem_is_idle(path, 20000));
+	EXPECT_TRUE(accmem_accounts_balance(path));
+}
 
 ACCMEM_FIXTURE(retire);
 
@@ -31,7 +34,14 @@ FIXTURE(retire_at)
 	struct accmem_alloc a;
 };
 ACCMEM_VARIANTS_RESERVED(retire_at);
-SETUP(retire_at)
+FIXTURE_SETUP(retire_at)
+{
+	set_up(_metadata, variant->path, &self->fd, &self->info);
+}
+FIXTURE_TEARDOWN(retire_at)
+{
+	tear_down(_metadata, variant->path, self->fd);
+}
 
 /* where pages can be pinned */
 FIXTURE(retire_pin)
@@ -41,7 +51,14 @@ FIXTURE(retire_pin)
 	struct accmem_alloc a;
 };
 ACCMEM_VARIANTS_WITH_PAGES(retire_pin);
-SETUP(retire_pin)
+FIXTURE_SETUP(retire_pin)
+{
+	set_up(_metadata, variant->path, &self->fd, &self->info);
+}
+FIXTURE_TEARDOWN(retire_pin)
+{
+	tear_down(_metadata, variant->path, self->fd);
+}
 
 static bool is_identity(const struct accmem_info *info)
 {
