@@ -32,16 +32,45 @@ FIXTURE_TEARDOWN(poison)
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "resident_bytes"));
 }
 
-/* The number of the page frame at @p, or 0 */
+#define BATCH 512
+
+/* The number of the page frame of an entry of the page map, or 0 */
+static uint64_t frame_of(uint64_t entry)
+{
+	return entry >> 63 ? entry & ((1ull << 55) - 1) : 0;
+}
+
+static int open_pagemap(void)
+{
+	return open("/proc/self/pagemap", O_RDONLY);
+}
+
 static uint64_t frame_at(const void *p)
 {
-	int fd = open("/proc/self/pagemap", O_RDONLY);
 	uint64_t entry = 0;
+	int fd = open_pagemap();
 
-	if (fd < 0 || pread(fd, &entry, 8, (uintptr_t)p / 4096 * 8) != 8)
+	if (pread(fd, &entry, 8, (uintptr_t)p / 4096 * 8) != 8)
 		entry = 0;
 	close(fd);
-	return entry >> 63 ? entry & ((1ull << 55) - 1) : 0;
+	return frame_of(entry);
+}
+
+/* Touches @nr pages, at most BATCH. Has one of them this frame? */
+static bool pages_have(int pagemap, char *p, uint64_t nr, uint64_t frame)
+{
+	uint64_t entries[BATCH], i;
+
+	for (i = 0; i < nr; i++)
+		p[i * 4096] = 1;
+	if (pread(pagemap, entries, nr * 8, (uintptr_t)p / 4096 * 8) !=
+	    (ssize_t)nr * 8)
+		return true;
+	for (i = 0; i < nr; i++) {
+		if (frame_of(entries[i]) == frame)
+			return true;
+	}
+	return false;
 }
 
 /* Does any page of all memory of the device have this frame? */
@@ -49,22 +78,24 @@ static bool has_frame(int fd, uint64_t frame)
 {
 	static struct accmem_alloc bufs[4096];
 	int nr = accmem_take_all(fd, ACCMEM_CACHE_WB, bufs, 4096), i;
+	int pagemap = open_pagemap();
 	bool found = nr < 0;
-	uint64_t at;
+	uint64_t at, all;
 	char *p;
 
 	for (i = 0; i < nr; i++) {
 		p = accmem_mmap(fd, &bufs[i], bufs[i].footprint, RW);
-		for (at = 0; p && at < bufs[i].footprint && !found;
-		     at += 4096) {
-			p[at] = 1;
-			found = frame_at(p + at) == frame;
-		}
+		all = bufs[i].footprint / 4096;
+		for (at = 0; p && at < all && !found; at += BATCH)
+			found = pages_have(pagemap, p + at * 4096,
+					   all - at < BATCH ? all - at : BATCH,
+					   frame);
 		if (p)
 			munmap(p, bufs[i].footprint);
 		else
 			found = true;
 	}
+	close(pagemap);
 	for (i = 0; i < nr; i++)
 		accmem_ioctl_free(fd, bufs[i].address);
 	return found;
