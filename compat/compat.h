@@ -17,6 +17,7 @@
 #include <linux/fs.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
+#include <linux/sysfs.h>
 
 #include <linux/accmem.h>
 
@@ -98,6 +99,16 @@ static inline void accmem_never_freed(struct page *page)
 }
 
 #define ACCMEM_PAGEMAP_NEVER_FREED .page_free = accmem_never_freed
+#endif
+
+/*
+ * struct bin_attribute: 97d06802d10a ("sysfs: constify bin_attribute argument of
+ * bin_attribute::read/write()"), 6.16.
+ */
+#ifdef ACCMEM_HAVE_CONST_BIN_ATTRIBUTE
+#define ACCMEM_BIN_CONST const
+#else
+#define ACCMEM_BIN_CONST
 #endif
 
 /*

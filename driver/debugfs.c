@@ -141,10 +141,10 @@ struct usage {
 static void debugfs_show_usage(struct seq_file *m, const struct usage *u)
 {
 	seq_printf(m,
-		   "capacity %llu\nfree %llu\nlive %llu\ndetached %llu\npending %llu\nquarantined %llu\n",
+		   "capacity %llu\nfree %llu\nlive %llu\ndetached %llu\npending %llu\nquarantined %llu\nretired %llu\n",
 		   u->capacity, u->free, u->bytes[ACCMEM_LIVE],
 		   u->bytes[ACCMEM_DETACHED], u->bytes[ACCMEM_PENDING],
-		   u->bytes[ACCMEM_QUARANTINED]);
+		   u->bytes[ACCMEM_QUARANTINED], u->bytes[ACCMEM_RETIRED]);
 }
 
 static int debugfs_usage_show(struct seq_file *m, void *unused)
@@ -181,22 +181,6 @@ static int debugfs_usage_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_usage);
 
-/* Return the account with the next number from *@id on, with a reference, or NULL. */
-static struct accmem_account *debugfs_account_next(struct accmem_device *dev,
-						   unsigned long *id)
-{
-	struct accmem_account *account;
-
-	rcu_read_lock();
-	account = xa_find(&dev->accounts.xa, id, ULONG_MAX, XA_PRESENT);
-	while (account && !kref_get_unless_zero(&account->refs))
-		account = xa_find_after(&dev->accounts.xa, id, ULONG_MAX,
-					XA_PRESENT);
-	rcu_read_unlock();
-	++*id;
-	return account;
-}
-
 static void debugfs_show_account(struct seq_file *m,
 				 struct accmem_account *account)
 {
@@ -226,7 +210,7 @@ static int debugfs_contexts_show(struct seq_file *m, void *unused)
 	unsigned long id = 0;
 
 	seq_puts(m, "# context pid comm uid buffers charged\n");
-	while ((account = debugfs_account_next(dev, &id))) {
+	while ((account = accmem_account_next(&dev->accounts, &id))) {
 		debugfs_show_account(m, account);
 		accmem_account_put(account);
 		cond_resched();

@@ -24,6 +24,7 @@
 #include <linux/wait_bit.h>
 
 #include "alloc/pressure.h"
+#include "alloc/reclaim.h"
 #include "close.h"
 #include "compat/compat.h"
 #include "core/carveout.h"
@@ -36,6 +37,7 @@
 #include "memory/clear.h"
 #include "memory/overdue.h"
 #include "memory/quarantine.h"
+#include "memory/retire.h"
 #include "mmap.h"
 #include "stream/pending.h"
 #include "sysfs.h"
@@ -177,9 +179,11 @@ static void device_set_addresses(struct accmem_device *dev)
 static void device_drop_carveout(struct accmem_carveout *cv)
 {
 	accmem_overdue_stop(cv);
+	accmem_retire_stop(cv);
 	accmem_clear_stop(cv);
 	accmem_quarantine_stop(cv);
 	accmem_carveout_destroy(cv);
+	accmem_retire_destroy(cv);
 }
 
 /* Free a device to which nothing refers any more. */
@@ -312,6 +316,7 @@ struct accmem_carveout *accmem_device_add_carveout(struct accmem_device *dev,
 	accmem_clear_init(cv);
 	accmem_quarantine_init(cv);
 	accmem_overdue_init(cv);
+	accmem_retire_init(cv, accmem_reclaim_failed);
 	return cv;
 }
 

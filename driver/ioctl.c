@@ -30,6 +30,7 @@
 #include "core/user_struct.h"
 #include "export/export.h"
 #include "ioctl.h"
+#include "memory/retire.h"
 #include "revoke.h"
 #include "stream/file.h"
 #include "tmem/launch.h"
@@ -81,11 +82,11 @@ slowly:
 }
 
 /* Return the carveout that INFO reports, or an error. */
-static const struct accmem_carveout *
+static struct accmem_carveout *
 ioctl_info_carveout(struct accmem_carveouts *carveouts,
 		    const struct accmem_info *info)
 {
-	const struct accmem_carveout *host = accmem_carveouts_host(carveouts);
+	struct accmem_carveout *host = accmem_carveouts_host(carveouts);
 
 	if (info->flags & ~ACCMEM_INFO_HOST ||
 	    info->carveout >= carveouts->nr_device)
@@ -100,12 +101,22 @@ ioctl_info_carveout(struct accmem_carveouts *carveouts,
 
 #define IOCTL_HOST_FEATURES (ACCMEM_FEATURE_HOST | ACCMEM_FEATURE_SHARED)
 
+static void ioctl_info_failed(struct accmem_carveout *cv,
+			      struct accmem_info *info)
+{
+	struct accmem_failed_bytes failed;
+
+	accmem_retire_bytes(cv, &failed);
+	info->retired_bytes = failed.retired;
+	info->retire_pending_bytes = failed.pending;
+	info->retire_failed_bytes = failed.lost;
+}
+
 static int ioctl_info(struct accmem_command *cmd)
 {
 	struct accmem_info *info = &cmd->data.info;
 	struct accmem_context *ctx = cmd->ctx;
-	const struct accmem_carveout *cv =
-		ioctl_info_carveout(ctx->carveouts, info);
+	struct accmem_carveout *cv = ioctl_info_carveout(ctx->carveouts, info);
 
 	if (IS_ERR(cv))
 		return PTR_ERR(cv);
@@ -131,6 +142,7 @@ static int ioctl_info(struct accmem_command *cmd)
 	info->cache_modes = cv->cache_modes;
 	info->bandwidth = cv->bandwidth;
 	info->numa_node = cv->node;
+	ioctl_info_failed(cv, info);
 	return accmem_command_respond(cmd);
 }
 

@@ -25,6 +25,7 @@
 #include "core/carveout.h"
 #include "core/size_param.h"
 #include "device.h"
+#include "memory/retire.h"
 #include "provider.h"
 #include "revoke.h"
 #include "types/device_types.h"
@@ -282,6 +283,35 @@ void accmem_provider_resume(struct accmem_provider *provider, bool kept)
 }
 
 ACCMEM_EXPORT(accmem_provider_resume);
+
+/**
+ * accmem_provider_retire() - use memory that has failed no more
+ * @provider: the provider, which has not been unregistered
+ * @range: number of the range
+ * @offset: offset in the range, in bytes
+ * @size: bytes; all granules of 4 KiB that contain a byte of the part are retired
+ *
+ * The memory may be free, in use, or retired already. Programs that have mapped it get
+ * SIGBUS with BUS_MCEERR_AR. Memory in use is retired when it is freed. The driver keeps the
+ * list of failed memory for its next load, if it has a place for it.
+ *
+ * Context: Process context. May sleep.
+ *
+ * Return: 0; -EINVAL if the part is empty or not inside the range; -ENOMEM if some of it
+ * could not be recorded; -ENODEV.
+ */
+int accmem_provider_retire(struct accmem_provider *provider, unsigned int range,
+			   u64 offset, u64 size)
+{
+	struct accmem_carveouts *carveouts = to_device(provider)->carveouts;
+
+	if (range >= carveouts->nr_device)
+		return -EINVAL;
+	return accmem_retire(&carveouts->cvs[range], offset, size,
+			     ACCMEM_CAUSE_DRIVER);
+}
+
+ACCMEM_EXPORT(accmem_provider_retire);
 
 /**
  * accmem_provider_unregister() - end a provider

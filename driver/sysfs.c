@@ -8,8 +8,8 @@
  * (largest_free_run: the maximum).
  *
  * Any user may read the properties of the hardware. Files that show activity of tenants
- * are for root only. capacity = free + live + detached + pending + quarantined holds at
- * any moment; two files that are read in sequence show two moments.
+ * are for root only. capacity = free + live + detached + pending + quarantined +
+ * retired holds at any moment; two files that are read in sequence show two moments.
  *
  * Locking: the lock of the carveout, for each value. A reader writes to no other data
  * that tenants use.
@@ -21,14 +21,11 @@
 #include "alloc/usage.h"
 #include "core/carveout.h"
 #include "core/revoke.h"
+#include "memory/retire.h"
 #include "revoke.h"
 #include "sysfs.h"
+#include "sysfs_retire.h"
 #include "types/device_types.h"
-
-static struct accmem_device *to_accmem(struct device *d)
-{
-	return container_of(d, struct accmem_device, device);
-}
 
 static u64 sysfs_sum(struct accmem_device *dev,
 		     u64 (*value)(struct accmem_carveout *cv))
@@ -54,21 +51,6 @@ static u64 sysfs_max(struct accmem_device *dev,
 	return most;
 }
 
-/*
- * Return the carveout of a directory. The files exist only after the directory was set.
- */
-static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
-{
-	struct accmem_device *dev = to_accmem(kobj_to_dev(kobj->parent));
-	struct accmem_carveout *cv;
-
-	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
-		if (cv->sysfs == kobj)
-			return cv;
-	}
-	return dev->carveouts->cvs;
-}
-
 /* Define a file of a carveout's directory that shows the result of a function. */
 #define CARVEOUT_ATTR(_name, _mode, _format, _value)                    \
 	static ssize_t _name##_of_carveout(struct kobject *kobj,        \
@@ -76,7 +58,7 @@ static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
 					   char *b)                     \
 	{                                                               \
 		return sysfs_emit(b, _format "\n",                      \
-				  _value(sysfs_carveout(kobj)));        \
+				  _value(accmem_sysfs_carveout(kobj))); \
 	}                                                               \
 	static struct kobj_attribute carveout_attr_##_name = {          \
 		.attr = { .name = #_name, .mode = _mode },              \
@@ -96,7 +78,8 @@ static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
 				    struct device_attribute *attr, char *b) \
 	{                                                                   \
 		return sysfs_emit(b, "%llu\n",                              \
-				  sysfs_sum(to_accmem(d), sysfs_##_name));  \
+				  sysfs_sum(accmem_sysfs_device(d),         \
+					    sysfs_##_name));                \
 	}                                                                   \
 	static struct device_attribute dev_attr_##_name = {                 \
 		.attr = { .name = #_name, .mode = 0400 },                   \
@@ -110,6 +93,14 @@ static u64 state_bytes(struct accmem_carveout *cv, enum accmem_state state)
 
 	accmem_carveout_usage(cv, bytes, &free);
 	return bytes[state];
+}
+
+static struct accmem_failed_bytes failed_bytes(struct accmem_carveout *cv)
+{
+	struct accmem_failed_bytes bytes;
+
+	accmem_retire_bytes(cv, &bytes);
+	return bytes;
 }
 
 static struct accmem_counters counters(struct accmem_carveout *cv)
@@ -158,7 +149,8 @@ CARVEOUT_ATTR(capacity, 0444, "%llu", sysfs_capacity);
 static ssize_t capacity_show(struct device *d, struct device_attribute *attr,
 			     char *b)
 {
-	return sysfs_emit(b, "%llu\n", sysfs_sum(to_accmem(d), sysfs_capacity));
+	return sysfs_emit(b, "%llu\n",
+			  sysfs_sum(accmem_sysfs_device(d), sysfs_capacity));
 }
 static DEVICE_ATTR_RO(capacity);
 
@@ -172,7 +164,8 @@ static ssize_t largest_free_run_show(struct device *d,
 				     struct device_attribute *attr, char *b)
 {
 	return sysfs_emit(b, "%llu\n",
-			  sysfs_max(to_accmem(d), sysfs_largest_free_run));
+			  sysfs_max(accmem_sysfs_device(d),
+				    sysfs_largest_free_run));
 }
 static DEVICE_ATTR_ADMIN_RO(largest_free_run);
 
@@ -181,6 +174,9 @@ ROOT_ATTR(live_bytes, state_bytes(cv, ACCMEM_LIVE));
 ROOT_ATTR(detached_bytes, state_bytes(cv, ACCMEM_DETACHED));
 ROOT_ATTR(pending_bytes, state_bytes(cv, ACCMEM_PENDING));
 ROOT_ATTR(quarantined_bytes, state_bytes(cv, ACCMEM_QUARANTINED));
+ROOT_ATTR(retired_bytes, state_bytes(cv, ACCMEM_RETIRED));
+ROOT_ATTR(retire_pending_bytes, failed_bytes(cv).pending);
+ROOT_ATTR(retire_failed_bytes, failed_bytes(cv).lost);
 ROOT_ATTR(dirty_bytes, dirty_bytes(cv));
 ROOT_ATTR(cleared_background_bytes,
 	  locked_value(cv, &cv->cleaner.bytes_cleared));
@@ -221,7 +217,8 @@ static ssize_t contexts_show(struct device *d, struct device_attribute *attr,
 			     char *b)
 {
 	return sysfs_emit(b, "%d\n",
-			  atomic_read(&to_accmem(d)->accounts.nr_contexts));
+			  atomic_read(&accmem_sysfs_device(d)
+					       ->accounts.nr_contexts));
 }
 static DEVICE_ATTR_ADMIN_RO(contexts);
 
@@ -229,7 +226,7 @@ static DEVICE_ATTR_ADMIN_RO(contexts);
 static ssize_t reset_store(struct device *d, struct device_attribute *attr,
 			   const char *text, size_t size)
 {
-	struct accmem_device *dev = to_accmem(d);
+	struct accmem_device *dev = accmem_sysfs_device(d);
 	bool busy;
 
 	if (!sysfs_streq(text, "1"))
@@ -263,6 +260,9 @@ static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_detached_bytes.attr,
 	&dev_attr_pending_bytes.attr,
 	&dev_attr_quarantined_bytes.attr,
+	&dev_attr_retired_bytes.attr,
+	&dev_attr_retire_pending_bytes.attr,
+	&dev_attr_retire_failed_bytes.attr,
 	&dev_attr_resident_bytes.attr,
 	&dev_attr_buffers.attr,
 	&dev_attr_allocs.attr,
@@ -300,6 +300,9 @@ static struct attribute *carveout_attrs[] = {
 	&carveout_attr_detached_bytes.attr,
 	&carveout_attr_pending_bytes.attr,
 	&carveout_attr_quarantined_bytes.attr,
+	&carveout_attr_retired_bytes.attr,
+	&carveout_attr_retire_pending_bytes.attr,
+	&carveout_attr_retire_failed_bytes.attr,
 	&carveout_attr_resident_bytes.attr,
 	&carveout_attr_buffers.attr,
 	&carveout_attr_allocs.attr,
@@ -316,13 +319,15 @@ static int sysfs_add_carveout(struct accmem_device *dev,
 			      struct accmem_carveout *cv)
 {
 	char name[16] = "host";
+	int err;
 
 	if (cv->kind == ACCMEM_KIND_DEVICE)
 		snprintf(name, sizeof(name), "carveout%u", cv->index);
 	cv->sysfs = kobject_create_and_add(name, &dev->device.kobj);
 	if (!cv->sysfs)
 		return -ENOMEM;
-	return sysfs_create_group(cv->sysfs, &carveout_group);
+	err = sysfs_create_group(cv->sysfs, &carveout_group);
+	return err ?: accmem_sysfs_retire_add(cv);
 }
 
 /**

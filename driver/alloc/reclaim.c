@@ -126,6 +126,30 @@ void accmem_reclaim_end(struct accmem_context *ctx)
 	mutex_unlock(&ctx->carveouts->drain_lock);
 }
 
+/**
+ * accmem_reclaim_failed() - drain the caches of all contexts after memory has failed
+ * @cv: the carveout
+ *
+ * A cached buffer that has failed is used no more, but its memory is reported as free
+ * until the buffer leaves the cache.
+ *
+ * Context: Process context. Takes and releases accmem_carveouts.drain_lock. May sleep.
+ */
+void accmem_reclaim_failed(struct accmem_carveout *cv)
+{
+	struct accmem_carveouts *carveouts = cv->carveouts;
+	struct accmem_context *ctx;
+	unsigned long id = 0;
+
+	while ((ctx = accmem_context_next(&carveouts->accounts->xa, &id))) {
+		mutex_lock(&carveouts->drain_lock);
+		accmem_cache_drain(ctx, cv);
+		mutex_unlock(&carveouts->drain_lock);
+		accmem_context_put(ctx);
+		cond_resched();
+	}
+}
+
 /* Return the free bytes. The lock waits for other drains: their memory is included. */
 static u64 reclaim_free_bytes(struct accmem_carveout *cv)
 {

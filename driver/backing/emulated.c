@@ -14,6 +14,14 @@
  * the kernel's large mappings for good, and flushes the TLBs of all processors. So these
  * modes are offered only if the administrator has set emulated_uncached.
  *
+ * Failed memory: the kernel marks a page that has failed (PageHWPoison), and keeps it when
+ * it is freed. A fault checks the page that was touched: an entry of 2 MiB may map a failed
+ * page besides, and the machine then raises the error at its touch. A folio of which a
+ * page has failed cannot be freed in part, so that all of it is lost until the machine
+ * boots. Neither has an offset in the carveout, and what the carveout can allocate stays
+ * the same. An administrator may also retire a part of the carveout, as for a device: then
+ * the buffer object that has the part loses it.
+ *
  * Locking: accmem_bo.lock guards the filling of accmem_bo.pages. The page lock keeps a
  * page in its buffer object: a shrink takes the page lock after it has removed a page.
  */
@@ -25,12 +33,14 @@
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
+#include <linux/uaccess.h>
 
 #include "backing/backing.h"
 #include "compat/compat.h"
 #include "core/cache_mode.h"
 #include "core/account.h"
 #include "core/carveout.h"
+#include "core/failed.h"
 #include "core/size_param.h"
 #include "internal.h"
 #include "memory/bo.h"
@@ -94,6 +104,40 @@ static void emulated_sub_resident(struct accmem_bo *bo, long pages)
 	atomic64_sub(pages, &bo->account->user->resident);
 }
 
+/*
+ * Has a page failed? The kernel marks the page, but not always its folio: with the mark of
+ * the folio, it is not mapped by an entry of 2 MiB any more.
+ */
+static bool emulated_page_has_failed(struct page *page)
+{
+	if (likely(!PageHWPoison(page)))
+		return false;
+	if (folio_test_large(page_folio(page)))
+		folio_set_has_hwpoisoned(page_folio(page));
+	return true;
+}
+
+static bool emulated_folio_has_failed(struct folio *folio)
+{
+	long i;
+
+	for (i = 0; i < folio_nr_pages(folio); i++) {
+		if (emulated_page_has_failed(folio_page(folio, i)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does only the driver refer to a page or a folio? A page that has failed is not used
+ * again, so that its references do not matter. The kernel may keep one.
+ */
+static bool emulated_page_is_idle(struct page *page)
+{
+	return page_ref_count(page) == 1 ||
+	       emulated_folio_has_failed(page_folio(page));
+}
+
 static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 {
 	unsigned int order = compound_order(page);
@@ -107,7 +151,8 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 	if (order)
 		accmem_show_charge(page);
 	page_folio(page)->mapping = NULL;
-	__free_pages(page, order);
+	if (!order || !emulated_folio_has_failed(page_folio(page)))
+		__free_pages(page, order);
 }
 
 /* How hard the host tries to allocate a folio depends on the policy of the buffer. */
@@ -301,6 +346,28 @@ static struct page *emulated_lock_page(struct accmem_bo *bo,
 	return NULL;
 }
 
+/* Has the page at @index failed, or the granule of the carveout that it stands for? */
+static bool emulated_has_failed(struct accmem_bo *bo, unsigned long index,
+				struct page *page)
+{
+	return emulated_page_has_failed(page) ||
+	       accmem_bo_has_failed(bo, (u64)index << PAGE_SHIFT, PAGE_SIZE);
+}
+
+/*
+ * If a granule of a folio has failed, the kernel must not map the folio by an entry of
+ * 2 MiB, which would show the failed granule.
+ */
+static void emulated_avoid_huge(struct accmem_bo *bo, unsigned long index,
+				struct folio *folio)
+{
+	u64 first = round_down((u64)index << PAGE_SHIFT, folio_size(folio));
+
+	if (folio_test_large(folio) &&
+	    accmem_bo_has_failed(bo, first, folio_size(folio)))
+		folio_set_has_hwpoisoned(folio);
+}
+
 static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
 	unsigned long index = vmf->pgoff - (bo->offset >> PAGE_SHIFT);
@@ -315,7 +382,14 @@ static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	 * buffer object has a name.
 	 */
 	folio = page_folio(page);
+	if (emulated_has_failed(bo, index, page)) {
+		folio_unlock(folio);
+		folio_put(folio);
+		return VM_FAULT_HWPOISON;
+	}
+	emulated_avoid_huge(bo, index, folio);
 	accmem_folio_set_mapping(folio, vmf, page);
+	accmem_folio_limit(folio, vmf);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }
@@ -326,22 +400,39 @@ static u64 emulated_part(u64 offset, u64 size)
 	return min(size, PAGE_SIZE - offset_in_page(offset));
 }
 
-/* Access the part of a range that lies in one page or folio, which is locked. */
-static u64 emulated_access_page(struct page *page, u64 offset, void *data,
-				u64 size, bool write)
+/*
+ * Contiguous bytes from @offset on in a folio, up to its end or to the next page that has
+ * failed, or at least @most of them.
+ */
+static u64 emulated_room(struct page *page, u64 offset, u64 most)
 {
 	struct folio *folio = page_folio(page);
-	void *address = page_address(page) + offset_in_page(offset);
-	u64 before = folio_page_idx(folio, page) * PAGE_SIZE +
-		     offset_in_page(offset);
-	u64 part = min_t(u64, size, folio_size(folio) - before);
+	long left = folio_nr_pages(folio) - folio_page_idx(folio, page);
+	u64 room = PAGE_SIZE - offset_in_page(offset);
 
+	while (--left && room < most && !emulated_page_has_failed(++page))
+		room += PAGE_SIZE;
+	return room;
+}
+
+/*
+ * Access the part of a range that lies in one page or folio, which is locked. Return the
+ * number of bytes, or -EHWPOISON.
+ */
+static s64 emulated_access_page(struct page *page, u64 offset, void *data,
+				u64 size, bool write)
+{
+	void *address = page_address(page) + offset_in_page(offset);
+	u64 part = min(size, emulated_room(page, offset, size));
+
+	if (emulated_page_has_failed(page))
+		return -EHWPOISON;
 	if (!data)
 		memset(address, 0, part);
 	else if (write)
 		memcpy(address, data, part);
-	else
-		memcpy(data, address, part);
+	else if (copy_mc_to_kernel(data, address, part))
+		return -EHWPOISON;
 	return part;
 }
 
@@ -354,7 +445,7 @@ static s64 emulated_access_some(struct accmem_bo *bo, u64 offset, void *data,
 {
 	unsigned long index = offset >> PAGE_SHIFT;
 	struct page *page;
-	u64 part;
+	s64 part;
 
 	if (!emulated_has_index(bo, index))
 		return -ENXIO;
@@ -378,6 +469,8 @@ static int emulated_access(struct accmem_bo *bo, u64 offset, void *data,
 {
 	s64 part;
 
+	if (accmem_bo_has_failed(bo, offset, size))
+		return -EHWPOISON;
 	for (; size; size -= part, offset += part) {
 		part = emulated_access_some(bo, offset, data, size, write);
 		if (part < 0)
@@ -394,14 +487,13 @@ static void *emulated_kernel_address(struct accmem_bo *bo, u64 offset,
 	unsigned long index = offset >> PAGE_SHIFT;
 	struct page *page = write ? emulated_get_page_at(bo, index) :
 				    emulated_find_page(bo, index);
-	struct folio *folio;
 
 	*size = PAGE_SIZE - offset_in_page(offset);
 	if (!page)
 		return NULL;
-	folio = page_folio(page);
-	*size += folio_size(folio) -
-		 (folio_page_idx(folio, page) + 1) * PAGE_SIZE;
+	*size = emulated_room(page, offset, U64_MAX);
+	if (emulated_page_has_failed(page))
+		return ERR_PTR(-EHWPOISON);
 	return page_address(page) + offset_in_page(offset);
 }
 
@@ -478,7 +570,7 @@ static bool emulated_compare_counts(struct accmem_bo *bo)
 	xas_for_each(&xas, page, last) {
 		if (xas_retry(&xas, page))
 			continue;
-		if (page_ref_count(page) != 1)
+		if (!emulated_page_is_idle(page))
 			break;
 		/* Callers that hold a spinlock pass a buffer object of one page. */
 		if (!(++seen % FOLIO_PAGES)) {
@@ -515,7 +607,7 @@ static bool emulated_release_some(struct accmem_bo *bo, bool skip)
 			       XA_PRESENT))) {
 		if (!nr--)
 			return true;
-		if (page_ref_count(page) == 1) {
+		if (emulated_page_is_idle(page)) {
 			xa_erase(&bo->pages, bo->next_free_index);
 			emulated_free_page_of(bo, page);
 		} else if (!skip) {

@@ -18,17 +18,20 @@
 
 #include "core/carveout.h"
 #include "memory/clear.h"
+#include "memory/mapping.h"
 #include "types/backing_types.h"
 #include "types/bo_types.h"
 
 /**
  * struct accmem_phys - the physical range of a carveout, accmem_carveout.priv
  * @start: physical address
+ * @cv: the carveout
  * @resource: the claimed I/O memory resource; NULL before the claim
  * @pagemap: page structures of the range; phys_pages.c only
  */
 struct accmem_phys {
 	phys_addr_t start;
+	struct accmem_carveout *cv;
 	struct resource *resource;
 	struct dev_pagemap pagemap;
 };
@@ -67,6 +70,19 @@ static inline void accmem_folio_set_mapping(struct folio *folio,
 	WRITE_ONCE(folio->mapping, vmf->vma->vm_file->f_mapping);
 }
 
+/*
+ * If a page of a folio has failed, the other pages must be mapped one by one. The caller
+ * has called accmem_folio_set_mapping().
+ */
+static inline void accmem_folio_limit(struct folio *folio,
+				      const struct vm_fault *vmf)
+{
+	if (folio_test_large(folio) &&
+	    unlikely(folio_test_has_hwpoisoned(folio)))
+		accmem_mapping_limit_huge(vmf->vma->vm_file,
+					  (u64)folio->index << PAGE_SHIFT);
+}
+
 static inline struct accmem_phys *
 accmem_phys_of(const struct accmem_carveout *cv)
 {
@@ -86,6 +102,13 @@ static inline phys_addr_t accmem_phys_physical(struct accmem_bo *bo, u64 offset,
 {
 	*size = bo->run.size - offset;
 	return accmem_phys_at(bo->cv, bo->run.start + offset);
+}
+
+/* accmem_backing_ops.physical_at() of a physical range */
+static inline u64 accmem_phys_physical_at(const struct accmem_carveout *cv,
+					  u64 offset)
+{
+	return accmem_phys_at(cv, offset);
 }
 
 /* Release the range, as the last step of the destruction of a carveout. */

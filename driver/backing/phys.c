@@ -23,6 +23,8 @@
 #include "core/cache_mode.h"
 #include "core/carveout.h"
 #include "internal.h"
+#include "memory/remember.h"
+#include "memory/retire.h"
 
 #define PROBE_AT_ONCE ((u64)SZ_16M)
 
@@ -75,7 +77,8 @@ static u64 probe_value(phys_addr_t at)
 /*
  * Write to the range, or compare with what was written. The mapping is uncached: a cache
  * would return what was written without memory behind it. All is written before anything
- * is compared, so that two addresses of the same memory are found.
+ * is compared, so that two addresses of the same memory are found. Memory that has failed
+ * before is left out.
  */
 static int phys_probe_part(phys_addr_t start, u64 size, bool write)
 {
@@ -87,6 +90,8 @@ static int phys_probe_part(phys_addr_t start, u64 size, bool write)
 	if (!io)
 		return -EBUSY;
 	for (at = 0; at < size && !err; at = probe_next(at)) {
+		if (accmem_remember_has(start + at, sizeof(u64)))
+			continue;
 		if (write)
 			writeq(probe_value(start + at), io + at);
 		else if (readq(io + at) != probe_value(start + at))
@@ -194,7 +199,8 @@ static int phys_init(struct accmem_carveout *cv, u32 flags)
  *
  * Without ACCMEM_RANGE_CLAIMED, all of the range must be reserved in the resource tree and
  * no other driver may have claimed it. With ACCMEM_RANGE_PROBE it must be memory. The
- * function cannot detect memory that the firmware uses.
+ * function cannot detect memory that the firmware uses. Memory of the range that has
+ * failed before is retired.
  *
  * Context: Process context. May sleep.
  * Return: 0, -EINVAL, -EBUSY, -ENXIO, -ENOMEM.
@@ -208,12 +214,13 @@ int accmem_phys_create(struct accmem_carveout *cv,
 	if (!phys)
 		return -ENOMEM;
 	phys->start = range->start;
+	phys->cv = cv;
 	cv->priv = phys;
 	cv->ops = &accmem_phys_frames_ops;
 	cv->backing = ACCMEM_BACKING_PHYS;
 	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
 	cv->features = ACCMEM_FEATURE_ACCESS;
 	cv->capacity = range->size;
-	err = phys_check(cv, range->flags, why);
-	return err ?: phys_init(cv, range->flags);
+	err = phys_check(cv, range->flags, why) ?: phys_init(cv, range->flags);
+	return err ?: accmem_retire_remembered(cv);
 }

@@ -18,7 +18,7 @@
  *
  * Locking: accmem_bo.lock guards the kernel mapping, and keeps the size unchanged
  * while a device accesses the memory. A fault holds the invalidate lock of the
- * address_space.
+ * address_space while it compares with the size and inserts frames that have not failed.
  */
 #include <linux/io.h>
 #include <linux/kernel.h>
@@ -26,6 +26,7 @@
 
 #include "compat/compat.h"
 #include "core/cache_mode.h"
+#include "core/failed.h"
 #include "internal.h"
 #include "memory/clear.h"
 #include "memory/mapping.h"
@@ -95,6 +96,18 @@ static int frames_map_all(struct accmem_bo *bo)
 	return err;
 }
 
+/* Read memory; write-back memory may turn out to have failed. */
+static int frames_read(struct accmem_bo *bo, u64 offset, void *data, u64 size)
+{
+	void __iomem *from = bo->io + offset;
+
+	if (bo->cache_mode != ACCMEM_CACHE_WB)
+		memcpy_fromio(data, from, size);
+	else if (copy_mc_to_kernel(data, (__force void *)from, size))
+		return -EHWPOISON;
+	return 0;
+}
+
 static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 				u64 size, bool write)
 {
@@ -102,6 +115,8 @@ static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 
 	if (offset + size > READ_ONCE(bo->size))
 		return -ENXIO;
+	if (accmem_bo_has_failed(bo, offset, size))
+		return -EHWPOISON;
 	err = frames_map_up_to(bo, offset + size);
 	if (err)
 		return err;
@@ -111,7 +126,7 @@ static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 		accmem_phys_touch(bo, offset, size);
 		memcpy_toio(bo->io + offset, data, size);
 	} else {
-		memcpy_fromio(data, bo->io + offset, size);
+		return frames_read(bo, offset, data, size);
 	}
 	return 0;
 }
@@ -240,6 +255,20 @@ static vm_fault_t frames_address(struct accmem_bo *bo, u64 end)
 	return err == -ENOMEM ? VM_FAULT_SIGBUS : err ? VM_FAULT_NOPAGE : 0;
 }
 
+/* Insert the frame at @addr, unless it has failed. */
+static vm_fault_t frames_insert_one(struct accmem_bo *bo,
+				    struct vm_area_struct *vma,
+				    unsigned long addr)
+{
+	u64 offset = accmem_phys_offset_at(bo->cv, vma->vm_pgoff) +
+		     (addr - vma->vm_start);
+
+	if (accmem_has_failed(bo->cv, offset, PAGE_SIZE))
+		return VM_FAULT_HWPOISON;
+	return vmf_insert_pfn(vma, addr,
+			      PHYS_PFN(accmem_phys_at(bo->cv, offset)));
+}
+
 /* Insert the faulting frame, and then the others of its 2 MiB in the mapping. */
 static vm_fault_t frames_insert(struct accmem_bo *bo, struct vm_fault *vmf)
 {
@@ -249,12 +278,11 @@ static vm_fault_t frames_insert(struct accmem_bo *bo, struct vm_fault *vmf)
 	unsigned long past = frames_mapping_end(bo, vma);
 	unsigned long end = min(base + (ACCMEM_FOLIO - 1), past - 1);
 	u64 start = accmem_phys_offset_at(bo->cv, vma->vm_pgoff);
-	unsigned long pfn = PHYS_PFN(accmem_phys_at(bo->cv, start));
 	struct accmem_run shown = {
 		.start = start + (from - vma->vm_start),
 		.size = end + 1 - from,
 	};
-	unsigned long addr;
+	unsigned long addr = vmf->address & PAGE_MASK;
 	vm_fault_t ret;
 
 	if (vmf->address >= past)
@@ -263,14 +291,14 @@ static vm_fault_t frames_insert(struct accmem_bo *bo, struct vm_fault *vmf)
 	if (ret)
 		return ret;
 	accmem_clear_mark_dirty(bo->cv, &shown);
-	ret = vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
-			     pfn + ((vmf->address - vma->vm_start) >>
-				    PAGE_SHIFT));
+	ret = frames_insert_one(bo, vma, addr);
 	for (addr = from; addr < end && ret == VM_FAULT_NOPAGE;
-	     addr += PAGE_SIZE)
-		ret = vmf_insert_pfn(vma, addr,
-				     pfn + ((addr - vma->vm_start) >>
-					    PAGE_SHIFT));
+	     addr += PAGE_SIZE) {
+		ret = frames_insert_one(bo, vma, addr);
+		/* Leave out a frame beside the faulting one that has failed. */
+		if (ret == VM_FAULT_HWPOISON)
+			ret = VM_FAULT_NOPAGE;
+	}
 	return ret;
 }
 
@@ -292,7 +320,8 @@ static vm_fault_t frames_insert_huge(struct accmem_bo *bo, struct vm_fault *vmf,
 		      (base - vma->vm_start);
 	pfn = PHYS_PFN(accmem_phys_at(bo->cv, shown.start));
 	if (!IS_ALIGNED(accmem_phys_at(bo->cv, 0) | shown.start, size) ||
-	    !accmem_may_insert_huge(pfn, order))
+	    !accmem_may_insert_huge(pfn, order) ||
+	    accmem_has_failed(bo->cv, shown.start, size))
 		return VM_FAULT_FALLBACK;
 	ret = frames_address(bo, shown.start + size - bo->run.start);
 	if (ret)
@@ -352,4 +381,5 @@ const struct accmem_backing_ops accmem_phys_frames_ops = {
 	.split_finish = frames_split_finish,
 	.clear = frames_clear_free,
 	.destroy = accmem_phys_destroy,
+	.physical_at = accmem_phys_physical_at,
 };

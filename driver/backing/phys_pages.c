@@ -8,6 +8,12 @@
  * Locking: a fault and an access of the device hold the page lock while they compare
  * with the size. A shrink changes the size and then takes the page locks, so that no
  * fault and no access uses the old size afterwards.
+ *
+ * Failed memory: the kernel reports a page, and only its granule is retired. The flag
+ * "has hwpoisoned" of the folio makes the kernel map the other pages of the folio by
+ * entries of 4 KiB, and accmem_folio_limit() one at a time. There is no flag for the
+ * failed page: tail pages may share their page structures. A fault compares with the
+ * record of failures under the folio lock.
  */
 #include <linux/kernel.h>
 #include <linux/memremap.h>
@@ -15,9 +21,11 @@
 
 #include "compat/compat.h"
 #include "core/carveout.h"
+#include "core/failed.h"
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/clear.h"
+#include "memory/retire.h"
 
 static struct page *pages_at(const struct accmem_carveout *cv, u64 offset)
 {
@@ -59,13 +67,15 @@ static int pages_access_one(struct accmem_bo *bo, u64 offset, void *data,
 {
 	if (offset + size > READ_ONCE(bo->size))
 		return -ENXIO;
+	if (accmem_bo_has_failed(bo, offset, size))
+		return -EHWPOISON;
 	if (!data) {
 		accmem_phys_zero(pages_address(bo, offset), size);
 	} else if (write) {
 		accmem_phys_touch(bo, offset, size);
 		memcpy(pages_address(bo, offset), data, size);
-	} else {
-		memcpy(data, pages_address(bo, offset), size);
+	} else if (copy_mc_to_kernel(data, pages_address(bo, offset), size)) {
+		return -EHWPOISON;
 	}
 	return 0;
 }
@@ -153,8 +163,13 @@ static vm_fault_t pages_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 		unlock_page(page);
 		return VM_FAULT_SIGBUS;
 	}
+	if (accmem_has_failed(bo->cv, at, PAGE_SIZE)) {
+		unlock_page(page);
+		return VM_FAULT_HWPOISON;
+	}
 	get_page(page);
 	accmem_folio_set_mapping(page_folio(page), vmf, page);
+	accmem_folio_limit(page_folio(page), vmf);
 	accmem_clear_mark_dirty(bo->cv, &shown);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
@@ -209,6 +224,32 @@ static void pages_destroy(struct accmem_carveout *cv)
 	accmem_phys_destroy(cv);
 }
 
+/* A fault that has not seen the failure holds the folio lock until its page is mapped. */
+static void pages_isolate(struct accmem_carveout *cv, u64 offset, u64 size)
+{
+	u64 at = round_down(offset, ACCMEM_FOLIO);
+	struct folio *folio;
+
+	for (; at < offset + size; at += ACCMEM_FOLIO) {
+		folio = page_folio(pages_at(cv, at));
+		folio_lock(folio);
+		folio_set_has_hwpoisoned(folio);
+		folio_unlock(folio);
+		cond_resched();
+	}
+}
+
+/* The kernel reports a memory error. On success it lets the task that hit it continue. */
+static int pages_memory_failure(struct dev_pagemap *pgmap, unsigned long pfn,
+				unsigned long nr, int flags)
+{
+	struct accmem_phys *phys =
+		container_of(pgmap, struct accmem_phys, pagemap);
+
+	return accmem_retire(phys->cv, PFN_PHYS(pfn) - phys->start,
+			     PFN_PHYS(nr), ACCMEM_CAUSE_POISON);
+}
+
 static const struct accmem_backing_ops pages_ops = {
 	.fault = pages_fault,
 	.access = pages_access,
@@ -221,6 +262,8 @@ static const struct accmem_backing_ops pages_ops = {
 	.split_finish = pages_split_finish,
 	.clear = pages_clear_free,
 	.destroy = pages_destroy,
+	.isolate = pages_isolate,
+	.physical_at = accmem_phys_physical_at,
 };
 
 static const struct accmem_folio_ops pages_folio_ops = {
@@ -232,6 +275,7 @@ static const struct accmem_folio_ops pages_folio_ops = {
 /* The driver has a reference to each page until the range is unmapped. */
 static const struct dev_pagemap_ops pagemap_ops = {
 	ACCMEM_PAGEMAP_NEVER_FREED,
+	.memory_failure = pages_memory_failure,
 };
 
 /**

@@ -334,6 +334,29 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/**
+ * accmem_account_next() - iterate over the accounts of a device
+ * @accounts: the accounts
+ * @id: in: number at which the search begins; out: number at which the next search begins
+ *
+ * Context: Any context. Does not sleep.
+ * Return: the account with the next number, with a reference; NULL if there is none.
+ */
+struct accmem_account *accmem_account_next(struct accmem_accounts *accounts,
+					   unsigned long *id)
+{
+	struct accmem_account *account;
+
+	rcu_read_lock();
+	account = xa_find(&accounts->xa, id, ULONG_MAX, XA_PRESENT);
+	while (account && !kref_get_unless_zero(&account->refs))
+		account =
+			xa_find_after(&accounts->xa, id, ULONG_MAX, XA_PRESENT);
+	rcu_read_unlock();
+	++*id;
+	return account;
+}
+
 void accmem_account_get(struct accmem_account *account)
 {
 	kref_get(&account->refs);

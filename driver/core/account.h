@@ -30,6 +30,8 @@ void accmem_user_put(struct accmem_user *user);
 bool accmem_user_ratelimit(struct accmem_user *user);
 struct accmem_user *accmem_user_next(struct accmem_user *prev);
 void accmem_users_exit(void);
+struct accmem_account *accmem_account_next(struct accmem_accounts *accounts,
+					   unsigned long *id);
 void accmem_account_get(struct accmem_account *account);
 void accmem_account_put(struct accmem_account *account);
 int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt);

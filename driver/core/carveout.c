@@ -94,7 +94,8 @@ void accmem_carveout_destroy(struct accmem_carveout *cv)
 {
 	/* Without counters, the allocator has not been initialised. */
 	if (cv->buddy_meta && cv->counters)
-		WARN_ON_ONCE(accmem_buddy_free_bytes(&cv->buddy) !=
+		WARN_ON_ONCE(accmem_buddy_free_bytes(&cv->buddy) +
+				     cv->bytes[ACCMEM_RETIRED] !=
 			     cv->capacity);
 	if (cv->ops && cv->ops->destroy)
 		cv->ops->destroy(cv);

@@ -26,6 +26,7 @@
 
 #include "core/carveout.h"
 #include "core/engine.h"
+#include "core/failed.h"
 #include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
@@ -87,17 +88,26 @@ void accmem_clear_invalidate_others(struct accmem_carveout *cv,
  * @size: bytes to search; the caller has allocated them
  * @run: out: the first dirty run, at most ACCMEM_CHUNK bytes of it
  *
+ * Memory that has failed is left out: nothing clears it.
+ *
  * Context: Takes and releases the carveout's lock. Does not sleep.
  * Return: true if @run was set; false if all of the memory is clean.
  */
 bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 		       struct accmem_run *run)
 {
-	bool found;
+	u64 end = offset + size;
+	bool found, failed;
 
 	accmem_carveout_lock(cv);
-	found = accmem_buddy_next_dirty(&cv->buddy, offset, size, ACCMEM_CHUNK,
-					run);
+	do {
+		found = accmem_buddy_next_dirty(&cv->buddy, offset,
+						end - offset, ACCMEM_CHUNK,
+						run);
+		failed = found &&
+			 accmem_failed_cut(cv, run, run->start + run->size);
+		offset = run->start + run->size;
+	} while (failed);
 	accmem_carveout_unlock(cv);
 	return found;
 }

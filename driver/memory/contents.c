@@ -8,14 +8,18 @@
  *
  * Locking: none here. The caller keeps the buffer objects from being shrunk, so that an
  * access never fails with -ENXIO.
+ *
+ * Memory that has failed is neither read nor written. Memory that fails while it is read
+ * ends the copy with -EHWPOISON.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
-#include <linux/string.h>
+#include <linux/uaccess.h>
 
 #include "core/engine.h"
+#include "core/failed.h"
 #include "core/revoke.h"
 #include "memory/clear.h"
 #include "memory/contents.h"
@@ -57,7 +61,8 @@ int accmem_bo_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
  * @size: bytes to zero
  *
  * Context: Process context. May sleep.
- * Return: 0; -ENOMEM, -EINTR; -ECONNRESET, -ENODEV as accmem_bo_access().
+ * Return: 0; -EHWPOISON if some of the memory has failed; -ENOMEM, -EINTR; -ECONNRESET,
+ * -ENODEV as accmem_bo_access().
  */
 int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
 {
@@ -86,17 +91,21 @@ int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
  *
  * Context: Process context. May sleep.
  * Return: 0; -ENOBUFS if the host has no page, or if a limit on its pages is reached;
- * -EINTR.
+ * -EHWPOISON if a page that is present has failed; -EINTR.
  */
 int accmem_bo_populate(struct accmem_bo *bo, u64 offset, u64 end)
 {
+	void *address;
 	u64 part;
 
 	for (; offset < end; offset += part) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		if (!bo->cv->ops->kernel_address(bo, offset, true, &part))
+		address = bo->cv->ops->kernel_address(bo, offset, true, &part);
+		if (!address)
 			return -ENOBUFS;
+		if (IS_ERR(address))
+			return PTR_ERR(address);
 		cond_resched();
 	}
 	return 0;
@@ -121,7 +130,9 @@ static int contents_copy_bytes(struct accmem_bo *to, u64 to_offset,
 		if (!target)
 			return -ENOMEM;
 		part = min(part, room);
-		memcpy(target, source, part);
+		if (IS_ERR(source) || IS_ERR(target) ||
+		    copy_mc_to_kernel(target, source, part))
+			return -EHWPOISON;
 	}
 	return 0;
 }
@@ -202,7 +213,8 @@ static int contents_copy(struct accmem_bo *to, u64 to_offset,
  * @size: bytes to copy
  *
  * Context: Process context. May sleep.
- * Return: 0; -ENOMEM, -EINTR; -ECONNRESET, -ENODEV as accmem_bo_access().
+ * Return: 0; -EHWPOISON if some of the memory has failed; -ENOMEM, -EINTR; -ECONNRESET,
+ * -ENODEV as accmem_bo_access().
  */
 int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
 		   u64 from_offset, u64 size)
@@ -214,6 +226,9 @@ int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min(size - done, CONTENTS_CHUNK);
+		if (accmem_bo_has_failed(from, from_offset + done, part) ||
+		    accmem_bo_has_failed(to, to_offset + done, part))
+			return -EHWPOISON;
 		err = contents_copy(to, to_offset + done, from,
 				    from_offset + done, part);
 		if (err)

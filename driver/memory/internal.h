@@ -4,7 +4,8 @@
  *
  * bo.c creates and frees a buffer object, runs.c allocates and frees its runs,
  * clear.c records which granules are dirty, shared.c moves shared memory between the
- * host and the device, and vma.c makes and serves user mappings.
+ * host and the device, vma.c makes and serves user mappings, and remember.c has the
+ * physical memory that has failed.
  */
 #ifndef ACCMEM_MEMORY_INTERNAL_H
 #define ACCMEM_MEMORY_INTERNAL_H
@@ -54,6 +55,15 @@ void accmem_clear_release_chunks(struct accmem_carveout *cv,
 				 bool written);
 void accmem_clear_release(struct accmem_carveout *cv,
 			  const struct accmem_run *run, u64 account);
+
+/* remember.c */
+
+/* Called for a part of a range; an error ends the iteration. */
+typedef int (*accmem_remember_fn)(void *arg, u64 start, u64 size,
+				  enum accmem_cause cause);
+
+int accmem_remember(u64 start, u64 size, enum accmem_cause cause);
+int accmem_remember_each(u64 start, u64 size, accmem_remember_fn fn, void *arg);
 
 /* shared.c */
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write);

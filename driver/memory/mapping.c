@@ -14,7 +14,8 @@
  * this mount, so that the module needs no file system of its own, which could be in
  * use when the module is unloaded.
  *
- * Locking: none; accmem_account.file is set once, with cmpxchg().
+ * Locking: mapping_size_lock guards the sizes of the inodes once they are mapped.
+ * accmem_account.file is set once, with cmpxchg().
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -23,6 +24,7 @@
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/sizes.h>
+#include <linux/spinlock.h>
 
 #include "compat/compat.h"
 #include "internal.h"
@@ -30,6 +32,7 @@
 #include "types/account_types.h"
 #include "types/carveout_types.h"
 
+static DEFINE_SPINLOCK(mapping_size_lock); /* i_size of inodes in use */
 static struct file *anchor; /* a file on the mount of anonymous inodes */
 
 int accmem_mapping_init(void)
@@ -133,4 +136,25 @@ void accmem_mapping_drop_1g(struct address_space *mapping, u64 offset)
 
 	if (ACCMEM_HUGE_FRAMES && start != offset)
 		unmap_mapping_range(mapping, start, SZ_1G, 1);
+}
+
+/**
+ * accmem_mapping_limit_huge() - let the kernel map a folio by single pages only
+ * @file: the mapping file of the folio's account
+ * @start: offset of the folio in the mapping file, in bytes
+ *
+ * Newer kernels map all pages of a folio at a fault for one of them, unless the folio
+ * extends beyond the size of the inode. Folios behind this one are mapped by single pages
+ * from then on, too, as long as the account exists.
+ *
+ * Context: Process context. The caller holds the folio lock. Does not sleep.
+ */
+void accmem_mapping_limit_huge(struct file *file, u64 start)
+{
+	struct inode *inode = file_inode(file);
+
+	spin_lock(&mapping_size_lock);
+	if (i_size_read(inode) > start)
+		i_size_write(inode, start);
+	spin_unlock(&mapping_size_lock);
 }

@@ -11,9 +11,11 @@
 #include <linux/types.h>
 
 struct address_space;
+struct file;
 
 int accmem_mapping_init(void);
 void accmem_mapping_exit(void);
 void accmem_mapping_drop_1g(struct address_space *mapping, u64 offset);
+void accmem_mapping_limit_huge(struct file *file, u64 start);
 
 #endif /* ACCMEM_MEMORY_MAPPING_H */

@@ -62,7 +62,7 @@ static struct accmem_run *resize_new_runs(unsigned int nr)
 int accmem_bo_join_prepare(struct accmem_bo *bo, struct accmem_bo *more)
 {
 	unsigned int nr = bo->nr_runs + more->nr_runs;
-	struct accmem_run *runs;
+	struct accmem_run *runs, *old = bo->runs;
 
 	if (resize_touches(bo, more))
 		nr--;
@@ -72,11 +72,14 @@ int accmem_bo_join_prepare(struct accmem_bo *bo, struct accmem_bo *more)
 	runs = resize_new_runs(nr);
 	if (!runs)
 		return -ENOMEM;
-	memcpy(runs, bo->runs, bo->nr_runs * sizeof(*runs));
-	if (bo->runs != &bo->run)
-		kvfree(bo->runs);
+	memcpy(runs, old, bo->nr_runs * sizeof(*runs));
+	/* accmem_failed_in_bo() reads the runs under the lock. */
+	accmem_carveout_lock(bo->cv);
 	bo->runs = runs;
+	accmem_carveout_unlock(bo->cv);
 	bo->max_runs = nr;
+	if (old != &bo->run)
+		kvfree(old);
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 
 #include "core/account.h"
 #include "core/carveout.h"
+#include "core/failed.h"
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/clear.h"
@@ -333,6 +334,30 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 	accmem_uncharge(bo->account, released);
 }
 
+/*
+ * Free a run of @bo. Its failed granules are retired in the same critical section: no
+ * request gets them. The carveout's lock is held; it is dropped for a moment after
+ * each failed part.
+ */
+static void run_give_parts(struct accmem_bo *bo, const struct accmem_run *run)
+{
+	u64 end = run->start + run->size;
+	struct accmem_carveout *cv = bo->cv;
+	struct accmem_run part = *run;
+
+	for (; part.start < end; part.start += part.size) {
+		bool failed = accmem_failed_cut(cv, &part, end);
+
+		run_give(bo, &part);
+		if (!failed)
+			continue;
+		accmem_failed_retire(cv, &part);
+		accmem_carveout_unlock(cv);
+		cond_resched();
+		accmem_carveout_lock(cv);
+	}
+}
+
 /* Set clean_for of the chunks in runs that are freed next. May sleep. */
 static void runs_release_units(struct accmem_bo *bo,
 			       const struct accmem_run *runs, unsigned int nr,
@@ -361,7 +386,7 @@ static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
 			cond_resched();
 			accmem_carveout_lock(cv);
 		}
-		run_give(bo, &runs[i]);
+		run_give_parts(bo, &runs[i]);
 	}
 	accmem_carveout_unlock(cv);
 	accmem_clear_kick(cv, written);
@@ -373,9 +398,12 @@ static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 {
 	struct accmem_buddy *buddy = &from->cv->buddy;
 	u64 claimed = accmem_buddy_claimed(buddy, run->start, run->size);
-	int err = accmem_charge(to->account, claimed, exempt);
+	int err;
 
 	lockdep_assert_held(&from->cv->lock);
+	if (accmem_has_failed(from->cv, run->start, run->size))
+		return -EBUSY;
+	err = accmem_charge(to->account, claimed, exempt);
 	if (err)
 		return err;
 	if (from->account != to->account)
@@ -397,7 +425,7 @@ static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
  *
  * Context: Takes and releases the carveout's lock. Does not sleep.
  * Return: 0; -EDQUOT if a limit is reached; -EBUSY if another account or the cleaner
- * has a part of one of the folios.
+ * has a part of one of the folios, or if memory of the run has failed.
  */
 int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 			  bool exempt)

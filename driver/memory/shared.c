@@ -20,6 +20,10 @@
  * pages do not move, since another device may write to them without a fault. A task
  * that finds a reference tries again for a while, and drops the lock in between.
  *
+ * If some of a piece has failed on one side, the piece cannot move to that side. If its only
+ * copy is there, all of the piece is lost, since pieces move as a whole: a page fault and
+ * an access of the other side fail. The side itself still reaches its good memory.
+ *
  * Locking: mmap_lock > accmem_piece.lock > page locks, the locks of the address_space
  * and of the backing. No task holds the locks of two pieces. accmem_piece.lock guards
  * the state of the piece.
@@ -87,7 +91,10 @@ static void shared_set_state(struct accmem_bo *bo, unsigned int piece,
 	bo->shared->pieces[piece].state = state;
 }
 
-/* Address of the host's bytes at @offset; @size: out: contiguous bytes, up to @end. */
+/*
+ * Address of the host's bytes at @offset, or -EHWPOISON; @size: out: contiguous bytes, up
+ * to @end.
+ */
 static void *shared_kernel_address(struct accmem_bo *bo, u64 offset, u64 end,
 				   bool make, u64 *size)
 {
@@ -108,7 +115,9 @@ static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
 	     offset += size) {
 		address = shared_kernel_address(bo, offset, end, false, &size);
-		err = accmem_bo_access(bo, offset, address, size, true);
+		err = IS_ERR(address) ?
+			      PTR_ERR(address) :
+			      accmem_bo_access(bo, offset, address, size, true);
 		cond_resched();
 	}
 	return err;
@@ -123,8 +132,8 @@ static int shared_copy_to_host(struct accmem_bo *bo, unsigned int piece)
 	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
 	     offset += size) {
 		address = shared_kernel_address(bo, offset, end, true, &size);
-		if (!address)
-			return -ENOMEM;
+		if (IS_ERR_OR_NULL(address))
+			return PTR_ERR(address) ?: -ENOMEM;
 		err = accmem_bo_access(bo, offset, address, size, false);
 		cond_resched();
 	}
@@ -140,7 +149,7 @@ static void shared_sync_faults(struct accmem_bo *bo, unsigned int piece)
 
 	for (offset = piece * ACCMEM_FOLIO; offset < end; offset += size) {
 		address = shared_kernel_address(bo, offset, end, false, &size);
-		if (!address)
+		if (IS_ERR_OR_NULL(address))
 			continue;
 		page = virt_to_page(address);
 		lock_page(page);
@@ -155,7 +164,7 @@ static bool shared_is_idle(struct accmem_bo *bo, unsigned int piece)
 
 	for (offset = piece * ACCMEM_FOLIO; offset < end; offset += size) {
 		address = shared_kernel_address(bo, offset, end, false, &size);
-		if (!address)
+		if (IS_ERR_OR_NULL(address))
 			continue;
 		if (folio_ref_count(page_folio(virt_to_page(address))) != 1)
 			return false;
@@ -272,7 +281,7 @@ static int shared_to_host(struct accmem_bo *bo, unsigned int piece, bool write)
  *
  * Context: Process context. Acquires accmem_piece.lock on success. The caller has no
  * reference to a page of the piece, which would look like a pin. May sleep.
- * Return: 0; -ENOMEM, -EINTR.
+ * Return: 0; -EHWPOISON if memory has failed; -ENOMEM, -EINTR.
  */
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write)
 {
@@ -352,7 +361,8 @@ static int shared_access_piece(struct accmem_bo *bo, u64 offset, void *data,
  * @write: true to copy from @data to @bo; false to copy from @bo to @data
  *
  * Context: Process context. Takes and releases accmem_piece.lock. May sleep.
- * Return: 0; -EBUSY if pages of the host side are pinned; -ENOMEM, -EINTR.
+ * Return: 0; -EBUSY if pages of the host side are pinned; -EHWPOISON if memory has
+ * failed; -ENOMEM, -EINTR.
  */
 int accmem_shared_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 			 bool write)
@@ -393,7 +403,8 @@ static int shared_move_piece(struct accmem_bo *bo, unsigned int piece,
  *
  * Context: Process context. Takes and releases accmem_piece.lock of each piece. May
  * sleep.
- * Return: 0; -EBUSY if pages of the host side are pinned; -ENOMEM, -EINTR.
+ * Return: 0; -EBUSY if pages of the host side are pinned; -EHWPOISON if memory has
+ * failed; -ENOMEM, -EINTR.
  */
 int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
 		       bool to_device)

@@ -27,16 +27,19 @@ static u64 shared_fault_offset(const struct accmem_bo *bo,
  * @vmf: the fault
  *
  * Context: Fault handler. Takes and releases accmem_piece.lock. May sleep.
- * Return: VM_FAULT_LOCKED; VM_FAULT_SIGBUS if the page cannot be made.
+ * Return: VM_FAULT_LOCKED; VM_FAULT_SIGBUS if the page cannot be made;
+ * VM_FAULT_HWPOISON if the page has failed, or the device's side of its piece.
  */
 vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
 	struct accmem_bo *host = bo->shared->host;
 	u64 offset = shared_fault_offset(bo, vmf);
 	vm_fault_t ret;
+	int err;
 
-	if (accmem_shared_hold(bo, offset, vmf->flags & FAULT_FLAG_WRITE))
-		return VM_FAULT_SIGBUS;
+	err = accmem_shared_hold(bo, offset, vmf->flags & FAULT_FLAG_WRITE);
+	if (err)
+		return err == -EHWPOISON ? VM_FAULT_HWPOISON : VM_FAULT_SIGBUS;
 	ret = host->cv->ops->fault(host, vmf);
 	accmem_shared_drop(bo, offset);
 	return ret;

@@ -24,6 +24,7 @@
 #include "debugfs.h"
 #include "device.h"
 #include "memory/mapping.h"
+#include "memory/remember.h"
 #include "provider.h"
 #include "internal.h"
 #include "stream/fence.h"
@@ -110,9 +111,12 @@ static int __init accmem_init(void)
 	accmem_wq = alloc_workqueue("accmem", WQ_UNBOUND, 0);
 	if (!accmem_wq)
 		return -ENOMEM;
-	err = accmem_mapping_init();
+	err = accmem_remember_init();
 	if (err)
 		goto err_wq;
+	err = accmem_mapping_init();
+	if (err)
+		goto err_remember;
 	err = accmem_stream_init();
 	if (err)
 		goto err_mapping;
@@ -141,6 +145,8 @@ err_stream:
 	accmem_stream_exit();
 err_mapping:
 	accmem_mapping_exit();
+err_remember:
+	accmem_remember_exit();
 err_wq:
 	destroy_workqueue(accmem_wq);
 	return err;
@@ -156,6 +162,7 @@ static void __exit accmem_exit(void)
 	accmem_debugfs_exit();
 	accmem_device_exit();
 	accmem_mapping_exit();
+	accmem_remember_exit();
 	destroy_workqueue(accmem_wq);
 	/*
 	 * Wait for the RCU callbacks of accounts, contexts and fences. Those of fences

@@ -202,7 +202,7 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 {
 	const struct wanted *wanted = arg;
 	struct accmem_buffer *buf = pending_buffer(pending);
-	const struct accmem_bo *bo = accmem_buffer_bo(buf);
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	return accmem_dep_is_signaled(&pending->deps[1]) &&
 	       accmem_buffer_fits(buf, bo, wanted->cv, wanted->req,

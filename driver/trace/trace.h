@@ -82,6 +82,28 @@ TRACE_EVENT(accmem_realloc,
 		  __entry->copied)
 );
 
+/* Memory has failed; retired and pending: bytes of the carveout afterwards. */
+TRACE_EVENT(
+	accmem_retire,
+	TP_PROTO(const struct accmem_carveout *cv, u64 offset, u64 size,
+		 unsigned int cause, u64 retired, u64 pending),
+	TP_ARGS(cv, offset, size, cause, retired, pending),
+	TP_STRUCT__entry(__field(unsigned int, device) __field(unsigned int,
+							       carveout)
+				 __field(u64, offset) __field(u64, size)
+					 __field(unsigned int, cause)
+						 __field(u64, retired)
+							 __field(u64, pending)),
+	TP_fast_assign(__entry->device = cv->carveouts->accounts->index;
+		       __entry->carveout = cv->index; __entry->offset = offset;
+		       __entry->size = size; __entry->cause = cause;
+		       __entry->retired = retired; __entry->pending = pending;),
+	TP_printk(
+		"accmem%u carveout=%u offset=%#llx size=%llu cause=%u retired=%llu pending=%llu",
+		__entry->device, __entry->carveout, __entry->offset,
+		__entry->size, __entry->cause, __entry->retired,
+		__entry->pending));
+
 /* All runs of a buffer object, or a part of them, were freed. */
 TRACE_EVENT(accmem_release,
 	TP_PROTO(const struct accmem_bo *bo, u64 size, unsigned int runs),

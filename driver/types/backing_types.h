@@ -63,14 +63,15 @@ enum accmem_release {
 
 /**
  * struct accmem_backing_ops - operations of the backing of a carveout
- * @fault: handle a page fault in a mapping of a bo. Required.
+ * @fault: handle a page fault in a mapping of a bo. Returns VM_FAULT_HWPOISON for memory
+ *	that has failed. Required.
  * @huge_fault: handle a page fault with one entry of 2 MiB or 1 GiB, given as an order
  *	of pages. Returns VM_FAULT_FALLBACK where such an entry would map memory beyond
- *	the bo or the mapping. Called only for memory without page structures, if the
- *	kernel has such entries. Absent: no such entries.
+ *	the bo or the mapping, or memory that has failed. Called only for memory without
+ *	page structures, if the kernel has such entries. Absent: no such entries.
  * @access: read or write a part of a bo that is in use, as the device does. With @data
- *	NULL the bytes are zeroed. Fails with -ENXIO beyond the end of the bo, and with
- *	-ENOMEM. Required.
+ *	NULL the bytes are zeroed. Fails with -ENXIO beyond the end of the bo, with
+ *	-EHWPOISON if some of the memory has failed, and with -ENOMEM. Required.
  * @init: make a run of a bo ready: clear its memory and apply the cache mode. The run
  *	is that of a new bo, or the run directly behind a bo that the bo is about to
  *	get. Fails with -ENOMEM and -EINTR. Absent if there is nothing to make ready.
@@ -79,7 +80,8 @@ enum accmem_release {
  * @kernel_address: return the kernel address of the byte at an offset of a bo that does
  *	not shrink, and the number of bytes that are contiguous there. With @write the
  *	caller will write: a missing page is made. The result is NULL if there is no
- *	page; the number of bytes is set then, too. Required for
+ *	page, and -EHWPOISON as a pointer if the page has failed; the number of bytes is
+ *	set then, too. Required for
  *	ACCMEM_FEATURE_FIRST_TOUCH and for host memory; where it is absent, copies go
  *	through @access.
  * @physical: return the physical address of the byte at an offset of a bo that does not
@@ -103,6 +105,13 @@ enum accmem_release {
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if
  *	there are none.
  *
+ * @isolate: a part of the carveout has failed: see to it that no mapping of the memory
+ *	around it shows it, and wait for faults that have not seen the failure. The caller
+ *	removes the mappings then. Absent if the invalidate lock of the mappings, which
+ *	the caller takes and releases, suffices for both.
+ * @physical_at: return the physical address of the byte at an offset of the carveout. Does
+ *	not sleep. Absent if offsets have none.
+ *
  * The operations may sleep, but for those that say that they do not.
  */
 struct accmem_backing_ops {
@@ -123,6 +132,8 @@ struct accmem_backing_ops {
 	void (*split_finish)(struct accmem_bo *bo, struct accmem_bo *rest);
 	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
 	void (*destroy)(struct accmem_carveout *cv);
+	void (*isolate)(struct accmem_carveout *cv, u64 offset, u64 size);
+	u64 (*physical_at)(const struct accmem_carveout *cv, u64 offset);
 };
 
 /**

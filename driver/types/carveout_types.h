@@ -7,6 +7,9 @@
  * Each allocated byte is in a state (enum accmem_state); the bytes of all states and
  * the free bytes add up to the capacity.
  *
+ * Memory can fail. A failed granule is used no more from its free on (struct
+ * accmem_failed).
+ *
  * Background work: the cleaner zeroes dirty free memory, the quarantine frees memory
  * after its last pin is dropped, and a third work item finds overdue frees.
  *
@@ -23,6 +26,7 @@
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include <linux/accmem.h>
 
@@ -41,6 +45,7 @@
 
 struct accmem_accounts;
 struct accmem_backing_ops;
+struct accmem_carveout;
 struct accmem_carveouts;
 struct accmem_exports;
 struct accmem_folio_ops;
@@ -56,6 +61,7 @@ struct accmem_waiters;
  * @ACCMEM_PENDING: the memory is freed, and its dependency has not signalled
  * @ACCMEM_QUARANTINED: the memory is freed and unmapped, but pages are pinned; or the
  *	free is overdue
+ * @ACCMEM_RETIRED: the memory has failed and is never used again
  * @ACCMEM_NR_STATES: number of states; bytes in none of these states are free
  */
 enum accmem_state {
@@ -63,7 +69,60 @@ enum accmem_state {
 	ACCMEM_DETACHED,
 	ACCMEM_PENDING,
 	ACCMEM_QUARANTINED,
+	ACCMEM_RETIRED,
 	ACCMEM_NR_STATES,
+};
+
+/**
+ * enum accmem_cause - how the driver knows that memory has failed
+ * @ACCMEM_CAUSE_POISON: the kernel has reported a memory error
+ * @ACCMEM_CAUSE_ADMIN: an administrator has written to the file retire
+ * @ACCMEM_CAUSE_LISTED: the parameter retired names the memory
+ * @ACCMEM_CAUSE_DRIVER: the driver of the device has reported it
+ * @ACCMEM_NR_CAUSES: number of causes
+ */
+enum accmem_cause {
+	ACCMEM_CAUSE_POISON,
+	ACCMEM_CAUSE_ADMIN,
+	ACCMEM_CAUSE_LISTED,
+	ACCMEM_CAUSE_DRIVER,
+	ACCMEM_NR_CAUSES,
+};
+
+/**
+ * struct accmem_failed - failed memory of a carveout
+ * @nr: number of failed granules; it only grows
+ * @pending: bytes that have failed and are in use; they are retired when they are freed
+ * @lost: bytes that have failed and that the driver could not record
+ * @granules: failed granules by number: the cause, and whether the granule is retired
+ * @lock: held while memory is retired
+ * @stopped: the carveout is being destroyed; guarded by @lock
+ * @drain: drains the caches of freed buffers, which alloc/ owns
+ *
+ * The carveout's lock guards the other members. @nr and @granules are read without it.
+ */
+struct accmem_failed {
+	unsigned long nr;
+	u64 pending;
+	u64 lost;
+	struct xarray granules;
+	struct mutex lock; /* one call at a time retires memory */
+	bool stopped;
+	void (*drain)(struct accmem_carveout *cv);
+};
+
+/**
+ * struct accmem_failed_run - failed granules without a gap
+ * @start: offset in the carveout
+ * @size: bytes
+ * @cause: the cause of all of them
+ * @is_retired: true if they are retired, false if they are pending
+ */
+struct accmem_failed_run {
+	u64 start;
+	u64 size;
+	enum accmem_cause cause;
+	bool is_retired;
 };
 
 /**
@@ -182,6 +241,7 @@ struct accmem_quarantine {
  * @counters: counters that are updated without a lock, per processor
  * @shared: counters of shared memory: pieces moved, pieces moved without a copy, and
  *	bytes copied to the device and to the host
+ * @failed: failed memory
  * @chunks: state of each 2 MiB chunk; NULL if free memory is never dirty
  * @lock: guards the fields down to @holds; taken by accmem_carveout_lock()
  * @buddy: allocator of the free space
@@ -223,6 +283,7 @@ struct accmem_carveout {
 		atomic64_t to_device;
 		atomic64_t to_host;
 	} shared;
+	struct accmem_failed failed;
 	struct accmem_chunk *chunks;
 
 	spinlock_t lock; /* the fields down to holds */

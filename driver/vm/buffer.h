@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 #include "core/carveout.h"
+#include "core/failed.h"
 #include "types/context_types.h"
 
 struct accmem_alloc;
@@ -50,10 +51,11 @@ static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 
 /*
  * Can a freed buffer serve a request? The answer is yes if a new buffer for @req and
- * @layout in @cv would have the same properties as @buf with its buffer object @bo.
+ * @layout in @cv would have the same properties as @buf with its buffer object @bo, and
+ * if none of the memory has failed.
  */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
-				      const struct accmem_bo *bo,
+				      struct accmem_bo *bo,
 				      const struct accmem_carveout *cv,
 				      const struct accmem_alloc *req,
 				      const struct accmem_layout *layout)
@@ -65,7 +67,8 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
 	       buf->reserve == req->reserve && bo->cv == cv &&
-	       bo->cache_mode == accmem_carveout_mode(cv, req->cache_mode);
+	       bo->cache_mode == accmem_carveout_mode(cv, req->cache_mode) &&
+	       !accmem_bo_has_failed(bo, 0, bo->size);
 }
 
 /* Make a freed buffer that fits @req the buffer of @req. The caller holds ctx->lock. */

@@ -123,7 +123,7 @@ static bool cache_fits(const struct accmem_buffer *buf,
 		       const struct accmem_alloc *req,
 		       const struct accmem_layout *layout)
 {
-	const struct accmem_bo *bo = accmem_buffer_bo(buf);
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	return accmem_buffer_fits(buf, bo, cv, req, layout) &&
 	       /* a mapping of its slab page may have been made after the free */

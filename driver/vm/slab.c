@@ -10,7 +10,8 @@
  * States of a slot: free -> used -> free, or free -> used -> waiting -> free. Slots
  * wait if their buffer is freed while the page is mapped or pinned, or while a call
  * uses the page. When the last buffer of a page is freed, the page leaves the slab and
- * its bo is detached. The bo becomes free, or quarantined while pages are pinned.
+ * its bo is detached. The bo becomes free, or quarantined while pages are pinned. Slots
+ * of a page that has failed wait until the page leaves the slab.
  *
  * Locking: ctx->lock protects the slabs and the slab pages. quarantine.lock of the
  * carveout is taken without ctx->lock.
@@ -21,6 +22,7 @@
 
 #include "core/account.h"
 #include "core/carveout.h"
+#include "core/failed.h"
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/contents.h"
@@ -142,15 +144,22 @@ static int slab_make(struct accmem_context *ctx, struct accmem_ctx_carveout *h,
 	return 0;
 }
 
+static bool slab_page_has_failed(struct accmem_slab_page *page)
+{
+	return accmem_bo_has_failed(page->va.bo, 0, ACCMEM_GRANULE);
+}
+
 /*
  * Is the slab the only user of the page? The caller holds ctx->lock. A mapping is made
- * under the same lock, so the page stays unused while the caller holds the lock.
+ * under the same lock, so the page stays unused while the caller holds the lock. A page
+ * that has failed is not idle, so that its slots are not used again.
  */
 static bool slab_page_is_idle(struct accmem_slab_page *page)
 {
 	struct accmem_bo *bo = page->va.bo;
 
-	return !accmem_bo_has_users(bo) && accmem_bo_is_idle(bo);
+	return !accmem_bo_has_users(bo) && accmem_bo_is_idle(bo) &&
+	       !slab_page_has_failed(page);
 }
 
 static void slab_page_stop_waiting(struct accmem_context *ctx,
@@ -294,20 +303,59 @@ void accmem_slab_reap(struct accmem_context *ctx, bool force)
 	}
 }
 
+/* Let slots wait until their page is idle, or until the page is removed. */
+static void slab_units_wait(struct accmem_context *ctx,
+			    struct accmem_slab_page *page, unsigned int offset,
+			    unsigned int size)
+{
+	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, page);
+	unsigned int first = offset / ACCMEM_SLAB_SLOT_SIZE;
+	unsigned int nr = size / ACCMEM_SLAB_SLOT_SIZE;
+
+	lockdep_assert_held(&ctx->lock);
+	if (!page->waiting) {
+		list_add_tail(&page->link, &h->waiting_pages);
+		WRITE_ONCE(h->nr_waiting, h->nr_waiting + 1);
+	}
+	page->waiting |= GENMASK_ULL(first + nr - 1, first);
+	slab_page_set_wake_on_put(page);
+}
+
+/*
+ * Allocate slots, but none of a page that has failed: these wait from now on, and are not
+ * found again. A page without buffers is new, and its buffer gets it in any case.
+ */
+static struct accmem_slab_page *
+slab_alloc_units(struct accmem_context *ctx, struct accmem_ctx_carveout *h,
+		 const struct accmem_layout *layout, u32 cache_mode,
+		 unsigned int *offset)
+{
+	struct accmem_slab_granule *slots;
+	struct accmem_slab_page *page;
+
+	while ((slots = accmem_slab_alloc(h->slabs[cache_mode],
+					  layout->footprint, layout->alignment,
+					  offset))) {
+		page = container_of(slots, struct accmem_slab_page, slots);
+		if (!page->nr_used || !slab_page_has_failed(page))
+			return page;
+		h->slab_room -= layout->footprint;
+		slab_units_wait(ctx, page, *offset, layout->footprint);
+	}
+	return NULL;
+}
+
 static bool slab_cut_units(struct accmem_context *ctx,
 			   struct accmem_ctx_carveout *h,
 			   struct accmem_buffer *buf, u32 cache_mode)
 {
-	struct accmem_slab_granule *slots;
 	struct accmem_slab_page *page;
 	unsigned int offset;
 
 	lockdep_assert_held(&ctx->lock);
-	slots = accmem_slab_alloc(h->slabs[cache_mode], buf->layout.footprint,
-				  buf->layout.alignment, &offset);
-	if (!slots)
+	page = slab_alloc_units(ctx, h, &buf->layout, cache_mode, &offset);
+	if (!page)
 		return false;
-	page = container_of(slots, struct accmem_slab_page, slots);
 	slab_page_adjust(ctx, page, 1, 0, 0);
 	h->slab_room -= buf->layout.footprint;
 	buf->va = &page->va;
@@ -370,8 +418,6 @@ static void slab_free_units(struct accmem_context *ctx,
 			    unsigned int size)
 {
 	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, page);
-	unsigned int first = offset / ACCMEM_SLAB_SLOT_SIZE;
-	unsigned int nr = size / ACCMEM_SLAB_SLOT_SIZE;
 
 	lockdep_assert_held(&ctx->lock);
 	if (slab_page_is_idle(page)) {
@@ -380,12 +426,7 @@ static void slab_free_units(struct accmem_context *ctx,
 		h->slab_room += size;
 		return;
 	}
-	if (!page->waiting) {
-		list_add_tail(&page->link, &h->waiting_pages);
-		WRITE_ONCE(h->nr_waiting, h->nr_waiting + 1);
-	}
-	page->waiting |= GENMASK_ULL(first + nr - 1, first);
-	slab_page_set_wake_on_put(page);
+	slab_units_wait(ctx, page, offset, size);
 }
 
 /*

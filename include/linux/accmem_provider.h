@@ -119,6 +119,8 @@ int accmem_provider_publish(struct accmem_provider *provider);
 unsigned int accmem_provider_revoke(struct accmem_provider *provider,
 				    enum accmem_revoke_why why);
 void accmem_provider_resume(struct accmem_provider *provider, bool kept);
+int accmem_provider_retire(struct accmem_provider *provider, unsigned int range,
+			   u64 offset, u64 size);
 void accmem_provider_unregister(struct accmem_provider *provider);
 
 struct accmem_context *

@@ -271,6 +271,23 @@ int accmem_buddy_free(struct accmem_buddy *range, u64 offset, u64 size)
 	return accmem_buddy_free_owned(range, offset, size, 0);
 }
 
+int accmem_buddy_retire(struct accmem_buddy *range, u64 offset)
+{
+	struct candidate cand = { .at = offset >> ACCMEM_GRANULE_SHIFT };
+	struct buddy *b = buddy_of(range);
+
+	if (offset & (ACCMEM_GRANULE - 1) || cand.at >= b->nr)
+		return -EINVAL;
+	if (cached_overlaps(b, cand.at, cand.at + 1))
+		cached_merge_all(b);
+	cand.run = index_run_around(b, cand.at);
+	if (!cand.run.size)
+		return -EBUSY;
+	split_alloc(b, &cand, 1, OWNER_RETIRED);
+	lifetime_forget(b, cand.at);
+	return 0;
+}
+
 void accmem_buddy_set_cache(struct accmem_buddy *range, bool on)
 {
 	struct buddy *b = buddy_of(range);
@@ -361,7 +378,8 @@ unsigned int accmem_buddy_folio_used(const struct accmem_buddy *range,
 	if (WARN_ON_ONCE(!b->owners))
 		return 0;
 	if (owner_folio_recorded(&b->owners[folio]))
-		return b->owners[folio].used;
+		return b->owners[folio]
+			.used; /* retired granules have a record */
 	/* without a record, all of the folio is used or none of it */
 	if (map_next(&b->used, lo, false) == lo ||
 	    cached_overlaps(b, lo, lo + 1))

@@ -6,9 +6,9 @@
  * predicted lifetime, keeps a dirty mark for each granule, and can give each folio of
  * 2 MiB one owner at a time.
  *
- * A granule is free, used, or cached. A cached granule belongs to a freed block in the
- * order cache, which serves the next request of the same size; it counts as free in
- * every answer.
+ * A granule is free, used, cached, or retired. A cached granule belongs to a freed block
+ * in the order cache, which serves the next request of the same size; it counts as free in
+ * every answer. A retired granule is never allocated again.
  *
  * Offsets and sizes are in bytes and are multiples of the granule. Offsets count from
  * the start of the range. All metadata is supplied at creation: later calls never
@@ -62,6 +62,7 @@ struct accmem_buddy_folio {
 	u64 owner;
 	u16 used; /* granules; 0: no owner, or covered by one block */
 	u16 cleaning; /* granules that the cleaner holds besides */
+	u16 retired; /* granules that nobody gets any more */
 };
 
 /**
@@ -254,6 +255,24 @@ int accmem_buddy_free_owned(struct accmem_buddy *b, u64 offset, u64 size,
 			    u64 owner);
 
 /**
+ * accmem_buddy_retire() - take a granule out of use for good
+ * @b: the instance
+ * @offset: the granule, in bytes
+ *
+ * The granule is not free afterwards, and no call allocates it. The caller never frees
+ * it. With owners, a retired granule is no use of its folio: the folio may belong to any
+ * owner, and accmem_buddy_folio_used() does not count the granule.
+ *
+ * A caller retires a granule in use when it frees the granule: it calls this function
+ * after accmem_buddy_free_owned(), under the same hold of its lock.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: 0; -EBUSY if the granule is not free; -EINVAL if it is not in the range.
+ */
+int accmem_buddy_retire(struct accmem_buddy *b, u64 offset);
+
+/**
  * accmem_buddy_claimed() - bytes that a block withholds from other owners
  * @b: the instance
  * @offset: where it begins, in bytes
@@ -266,7 +285,7 @@ int accmem_buddy_free_owned(struct accmem_buddy *b, u64 offset, u64 size,
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: bytes of the folios that would have no owner if exactly this block was freed
- * now; @size without the rule of owners.
+ * now, with their retired granules; @size without the rule of owners.
  */
 u64 accmem_buddy_claimed(const struct accmem_buddy *b, u64 offset, u64 size);
 
@@ -306,7 +325,8 @@ u64 accmem_buddy_folio_owner(const struct accmem_buddy *b, u64 offset);
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
- * Return: granules, without those of the cleaner, unless the cleaner holds all of them.
+ * Return: granules, without those of the cleaner, unless the cleaner holds all of them,
+ * and without retired ones.
  */
 unsigned int accmem_buddy_folio_used(const struct accmem_buddy *b, u64 offset);
 

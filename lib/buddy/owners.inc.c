@@ -11,7 +11,8 @@
  * The rule does not apply to owner 0 and to the cleaner (~0ull), and they do not change
  * the owner of a folio that has one. Granules of the cleaner are counted separately:
  * they keep a folio from other owners, but they are no use by the folio's owner, which
- * may free the rest meanwhile. Cached blocks count as free.
+ * may free the rest meanwhile. Cached blocks count as free. Retired granules are counted
+ * separately too. They are nobody's: a folio with no other granules in use has no owner.
  */
 
 #define FOLIO_ORDER (ACCMEM_BUDDY_FOLIO_SHIFT - ACCMEM_GRANULE_SHIFT)
@@ -28,11 +29,20 @@ static inline u64 owner_folio_granules(const struct buddy *b, u64 folio)
 	return min(FOLIO_GRANULES, b->nr - (folio << FOLIO_ORDER));
 }
 
+#define OWNER_RETIRED \
+	(ACCMEM_BUDDY_CLEANER - 1) /* of granules that are retired */
+
+/* Granules of a folio that keep it from other owners */
+static inline unsigned int owner_folio_held(const struct accmem_buddy_folio *f)
+{
+	return f->used + f->cleaning;
+}
+
 /* Granules in the record of a folio */
 static inline unsigned int
 owner_folio_recorded(const struct accmem_buddy_folio *f)
 {
-	return f->used + f->cleaning;
+	return owner_folio_held(f) + f->retired;
 }
 
 /* May @owner use the free granules of a folio? */
@@ -41,7 +51,7 @@ static inline bool owner_folio_permits(const struct buddy *b, u64 folio,
 {
 	const struct accmem_buddy_folio *f = &b->owners[folio];
 
-	return !owner_folio_recorded(f) || f->owner == owner;
+	return !owner_folio_held(f) || f->owner == owner;
 }
 
 /* May @owner use [@lo, @lo + @n), which is free? Only its ends are checked. */
@@ -134,6 +144,8 @@ static void owner_folios_set_full(struct buddy *b, u64 first, u64 last,
 /* The counter of @owner in the record of a folio */
 static u16 *owner_folio_counter(struct accmem_buddy_folio *f, u64 owner)
 {
+	if (owner == OWNER_RETIRED)
+		return &f->retired;
 	return owner == ACCMEM_BUDDY_CLEANER ? &f->cleaning : &f->used;
 }
 
@@ -141,8 +153,8 @@ static void owner_folio_add(struct buddy *b, u64 folio, u64 n, u64 owner)
 {
 	struct accmem_buddy_folio *f = &b->owners[folio];
 
-	if (!owner_folio_recorded(f))
-		f->owner = owner;
+	if (!owner_folio_held(f))
+		f->owner = owner == OWNER_RETIRED ? 0 : owner;
 	*owner_folio_counter(f, owner) += n;
 	if (owner_folio_recorded(f) == owner_folio_granules(b, folio))
 		owner_folios_set_full(b, folio, folio + 1, true);

@@ -60,6 +60,9 @@ TEST_F(abi_out, info)
 	EXPECT_EQ(i->capacity, accmem_sysfs(variant->path, "capacity"));
 	EXPECT_EQ(ACCMEM_BANDWIDTH_UNKNOWN, i->bandwidth);
 	EXPECT_LE(-1, i->numa_node);
+	EXPECT_EQ(0, i->retired_bytes);
+	EXPECT_EQ(0, i->retire_pending_bytes);
+	EXPECT_EQ(0, i->retire_failed_bytes);
 }
 
 /* the module parameter emulated_uncached */
@@ -175,7 +178,9 @@ static bool offers_wb(int fd, const struct accmem_alloc *a)
 {
 	struct accmem_info info = { .size = sizeof(info),
 				    .carveout = a->carveout,
-				    .kind = a->kind };
+				    .flags = a->kind == ACCMEM_KIND_HOST ?
+						     ACCMEM_INFO_HOST :
+						     0 };
 
 	return !accmem_ioctl(fd, ACCMEM_IOC_INFO, &info) &&
 	       info.cache_modes & 1 << ACCMEM_CACHE_WB;

@@ -67,6 +67,7 @@ struct call {
 static const struct call calls[] = {
 	{ .cmd = ACCMEM_IOC_INFO,
 	  .bytes = sizeof(struct accmem_info),
+	  .least = offsetof(struct accmem_info, retired_bytes),
 	  .flags = ACCMEM_INFO_HOST },
 	{ .cmd = ACCMEM_IOC_ALLOC,
 	  .bytes = sizeof(struct accmem_alloc),

@@ -278,15 +278,16 @@ static int usage_balances(const char *path)
  */
 static bool counters_balance(const char *path)
 {
-	static const char *const parts[] = { "free_bytes", "live_bytes",
-					     "detached_bytes", "pending_bytes",
-					     "quarantined_bytes" };
+	static const char *const parts[] = {
+		"free_bytes",	 "live_bytes",	      "detached_bytes",
+		"pending_bytes", "quarantined_bytes", "retired_bytes"
+	};
 	int64_t capacity = accmem_sysfs(path, "capacity");
 	unsigned int tries, i;
 	int64_t sum, part;
 
 	for (tries = 0; tries < 50; tries++) {
-		for (sum = 0, i = 0; i < 5; i++) {
+		for (sum = 0, i = 0; i < 6; i++) {
 			part = accmem_sysfs(path, parts[i]);
 			if (part < 0)
 				return false;
@@ -315,7 +316,8 @@ bool accmem_is_idle(const char *path, int ms)
 		"detached_bytes", "pending_bytes", "quarantined_bytes"
 	};
 	uint64_t end = accmem_ms() + ms;
-	int64_t capacity = accmem_sysfs(path, "capacity");
+	int64_t capacity = accmem_sysfs(path, "capacity") -
+			   accmem_sysfs(path, "retired_bytes");
 	int64_t left;
 	unsigned int i;
 

@@ -159,9 +159,9 @@ int accmem_param_set(const char *name, int64_t value);
 /* -1 if the counter has @value within @ms, else its last value */
 int64_t accmem_sysfs_wait(const char *path, const char *name, int64_t value,
 			  int ms);
-/* free + live + detached + pending + quarantined == capacity */
+/* free + live + detached + pending + quarantined + retired == capacity */
 bool accmem_accounts_balance(const char *path);
-/* true if all memory is free and no context is open, within @ms */
+/* true if all memory is free or retired and no context is open, within @ms */
 bool accmem_is_idle(const char *path, int ms);
 /* the number of bytes that a test may touch without using up the host's memory */
 uint64_t accmem_touchable(int fd);

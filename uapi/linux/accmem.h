@@ -276,6 +276,12 @@ enum accmem_page_policy {
  * @cache_modes: out: bit (1 << enum accmem_cache_mode) for each mode that is offered
  * @bandwidth: out: enum accmem_bandwidth
  * @numa_node: out: NUMA node of the memory, -1 if it is not known
+ * @retired_bytes: out: bytes of the carveout that have failed and that no buffer gets any
+ *	more. They are a part of @capacity.
+ * @retire_pending_bytes: out: bytes that have failed and are still a part of a buffer.
+ *	They become retired when their memory is freed.
+ * @retire_failed_bytes: out: bytes that have failed and that may be handed out, since the
+ *	driver had no memory to record the failure
  *
  * The members from @features on describe the carveout, except for @now_ns,
  * @context_bytes and @context_limit. With ACCMEM_INFO_HOST they describe host memory;
@@ -308,6 +314,9 @@ struct accmem_info {
 	__u32 cache_modes;
 	__u32 bandwidth;
 	__s32 numa_node;
+	__u64 retired_bytes;
+	__u64 retire_pending_bytes;
+	__u64 retire_failed_bytes;
 };
 
 /*
@@ -490,6 +499,7 @@ struct accmem_info {
  * * ETIMEDOUT: WAIT, and the deadline has passed. @free_bytes, @largest_run and
  *   @carveouts are set.
  * * EAGAIN: WAIT, and 256 requests of the user are waiting already.
+ * * EHWPOISON: the memory has failed during the call. A new call gets other memory.
  * * EINTR: a signal interrupted the wait; or a fatal signal arrived while memory was
  *   allocated or cleared.
  */
@@ -690,6 +700,8 @@ struct accmem_query {
  * * EDQUOT: the request exceeds a limit of the user or of the context.
  * * ENOMEM: memory is short, or with IN_PLACE not free behind the buffer. @free_bytes and
  *   @largest_run are set.
+ * * EHWPOISON: the bytes would have to be copied, or cleared at the old end, and some of
+ *   the memory has failed.
  * * EINTR: a fatal signal arrived.
  */
 struct accmem_realloc {
@@ -751,6 +763,9 @@ enum accmem_access_op {
  * * EFAULT: the caller's memory cannot be read or written.
  * * ENOMEM: the kernel lacks memory for the copy; or the host lacks memory for a first
  *   touch.
+ * * EHWPOISON: memory of the range has failed, or of the 2 MiB of shared memory that
+ *   would have to be migrated. @done is exact to 32 KiB: good bytes before the failed
+ *   granule may not have been copied.
  * * EINTR: a fatal signal arrived.
  */
 struct accmem_access {
@@ -794,9 +809,10 @@ struct accmem_access {
  * * EOPNOTSUPP: the buffer is not shared.
  * * EBUSY: host pages of the range are pinned.
  * * ENOMEM: the host is short of memory.
+ * * EHWPOISON: memory of a piece has failed.
  * * EINTR: a fatal signal arrived.
  *
- * After EBUSY, ENOMEM and EINTR some of the pieces may have been migrated.
+ * After EBUSY, ENOMEM, EHWPOISON and EINTR some of the pieces may have been migrated.
  *
  * Conformance: S16.
  */

@@ -47,7 +47,8 @@ u64 model_folio_used(const struct model *m, u64 i)
 	i -= i % MODEL_FOLIO;
 	end = i + MODEL_FOLIO < m->nr ? i + MODEL_FOLIO : m->nr;
 	for (; i < end; i++)
-		n += m->granule[i] & MODEL_USED;
+		n += (m->granule[i] & (MODEL_USED | MODEL_RETIRED)) ==
+		     MODEL_USED;
 	return n;
 }
 
@@ -103,6 +104,12 @@ void model_chown(struct model *m, u64 offset, u64 size, u8 owner)
 		m->owner[i / MODEL_FOLIO] = owner;
 		m->taker[i] = owner;
 	}
+}
+
+void model_retire(struct model *m, u64 offset)
+{
+	m->granule[offset / G] |= MODEL_USED | MODEL_RETIRED;
+	m->taker[offset / G] = MODEL_NOBODY;
 }
 
 struct model model_view(const struct model *m, u64 owner)

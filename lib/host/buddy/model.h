@@ -11,6 +11,7 @@
 
 #define MODEL_USED 1
 #define MODEL_DIRTY 2
+#define MODEL_RETIRED 4 /* besides MODEL_USED */
 
 /**
  * struct model - what is known of each granule, and of each folio
@@ -29,6 +30,7 @@ struct model {
 
 #define MODEL_FOLIO (1ull << (ACCMEM_BUDDY_FOLIO_SHIFT - 12))
 #define MODEL_CLEANER 255
+#define MODEL_NOBODY 254 /* took what is retired */
 
 /* What accmem_buddy_largest_run_of() says to nobody in particular */
 static inline u64 largest_run(struct accmem_buddy *b)
@@ -44,7 +46,8 @@ static inline u64 largest_run(struct accmem_buddy *b)
 void model_alloc(struct model *m, u64 offset, u64 size, u8 owner);
 void model_free(struct model *m, u64 offset, u64 size);
 void model_chown(struct model *m, u64 offset, u64 size, u8 owner);
-/* Used granules of the folio of granule @i */
+void model_retire(struct model *m, u64 offset);
+/* Used granules of the folio of granule @i that are not retired */
 u64 model_folio_used(const struct model *m, u64 i);
 /* Those of them that the cleaner has */
 u64 model_folio_cleaning(const struct model *m, u64 i);

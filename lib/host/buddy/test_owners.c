@@ -271,6 +271,69 @@ static void cached_blocks_are_nobodys(void)
 	place_unmake(&p);
 }
 
+/* A retired granule is nobody's: the rest of its folio serves one owner after another. */
+static void retired_granule_has_no_owner(void)
+{
+	struct place p;
+	u64 a;
+
+	place_make(&p, 2 * FOLIO, true);
+	EXPECT(!accmem_buddy_retire(&p.b, 5 * G));
+	EXPECT(accmem_buddy_retire(&p.b, 5 * G) == -EBUSY);
+	EXPECT(accmem_buddy_folio_used(&p.b, 0) == 0);
+	EXPECT(accmem_buddy_folio_owner(&p.b, 0) == 0);
+	EXPECT(largest_of(&p, 1) == 2 * FOLIO - 6 * G);
+	a = get(&p, 1, 5 * G);
+	EXPECT(a == 0 && accmem_buddy_folio_owner(&p.b, 0) == 1);
+	EXPECT(accmem_buddy_claimed(&p.b, a, 5 * G) == FOLIO);
+	EXPECT(get(&p, 2, FOLIO) == FOLIO && get(&p, 2, G) == ~0ull);
+	EXPECT(get(&p, 1, FOLIO - 6 * G) == 6 * G);
+	EXPECT(!accmem_buddy_free_owned(&p.b, 6 * G, FOLIO - 6 * G, 1));
+	EXPECT(!accmem_buddy_chown(&p.b, a, 5 * G, 1, 3));
+	EXPECT(!accmem_buddy_free_owned(&p.b, a, 5 * G, 3));
+	EXPECT(get(&p, 2, FOLIO - 6 * G) == 6 * G);
+	place_unmake(&p);
+}
+
+/* A block is freed in part, and the failed granule in its middle is retired. */
+static void failed_granule_of_a_block_is_retired(void)
+{
+	struct place p;
+
+	place_make(&p, 2 * FOLIO, true);
+	EXPECT(get(&p, 1, 2 * FOLIO) == 0);
+	EXPECT(accmem_buddy_retire(&p.b, FOLIO + G) == -EBUSY);
+	EXPECT(accmem_buddy_claimed(&p.b, 0, FOLIO + G) == FOLIO);
+	EXPECT(!accmem_buddy_free_owned(&p.b, 0, FOLIO + G, 1));
+	EXPECT(accmem_buddy_claimed(&p.b, FOLIO + G, G) == 0);
+	EXPECT(!accmem_buddy_free_owned(&p.b, FOLIO + G, G, 1));
+	EXPECT(!accmem_buddy_retire(&p.b, FOLIO + G));
+	EXPECT(accmem_buddy_folio_used(&p.b, FOLIO) == FOLIO / G - 2);
+	EXPECT(accmem_buddy_claimed(&p.b, FOLIO + 2 * G, FOLIO - 2 * G) ==
+	       FOLIO);
+	EXPECT(!accmem_buddy_free_owned(&p.b, FOLIO + 2 * G, FOLIO - 2 * G, 1));
+	EXPECT(accmem_buddy_free_bytes(&p.b) == 2 * FOLIO - G);
+	EXPECT(get(&p, 2, FOLIO + G) == 0 && largest_of(&p, 3) == 0);
+	place_unmake(&p);
+}
+
+/* Of a block in the order cache too */
+static void cached_granule_is_retired(void)
+{
+	struct place p;
+	u64 a, b;
+
+	place_make(&p, 256 * FOLIO, false);
+	a = get(&p, 0, 2 * G);
+	b = get(&p, 0, 2 * G);
+	EXPECT(!accmem_buddy_free(&p.b, a, 2 * G));
+	EXPECT(buddy_of(&p.b)->nr_cached_blocks == 1);
+	EXPECT(!accmem_buddy_retire(&p.b, a + G));
+	EXPECT(get(&p, 0, 2 * G) != a && get(&p, 0, G) != a + G);
+	EXPECT(!accmem_buddy_free(&p.b, b, 2 * G));
+	place_unmake(&p);
+}
+
 #define BLOCKS 512
 
 /* Random calls by one owner get what they get without the rule. */
@@ -316,6 +379,9 @@ int main(void)
 	TEST(block_changes_owner);
 	TEST(short_last_folio);
 	TEST(cached_blocks_are_nobodys);
+	TEST(retired_granule_has_no_owner);
+	TEST(failed_granule_of_a_block_is_retired);
+	TEST(cached_granule_is_retired);
 	TEST(one_owner_is_as_no_rule);
 	return tests_end();
 }

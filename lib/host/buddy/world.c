@@ -271,10 +271,18 @@ static u64 taker(const struct world *w, u64 start)
 	return owner == MODEL_CLEANER ? ACCMEM_BUDDY_CLEANER : owner;
 }
 
+/* Is any of it retired? */
+static bool is_retired(const struct world *w, u64 start, u64 size)
+{
+	return !model_all(&w->m, start, size, MODEL_RETIRED, false);
+}
+
 static void free_run(struct world *w, u64 start, u64 size)
 {
 	u64 claimed = 0, held = held_bytes(w);
 
+	if (is_live(w, start, size) && is_retired(w, start, size))
+		return; /* no caller does so */
 	if (!is_live(w, start, size)) {
 		CHECK(w, accmem_buddy_free(&w->b, start, size) == -EINVAL);
 		return;
@@ -332,7 +340,8 @@ static bool has_company(const struct world *w, const struct accmem_run *run)
 	for (i = first - first % MODEL_FOLIO;
 	     i < w->m.nr && (i < end || i % MODEL_FOLIO); i++) {
 		if ((i < first || i >= end) &&
-		    model_all(&w->m, i * G, G, MODEL_USED, true))
+		    model_all(&w->m, i * G, G, MODEL_USED, true) &&
+		    !is_retired(w, i * G, G))
 			return true;
 	}
 	return false;
@@ -349,7 +358,8 @@ static void do_chown(struct world *w)
 				      MODEL_USED, true, &run))
 		return;
 	run.size = of_one_owner(w, run.start, run.size);
-	if (taker(w, run.start) == ACCMEM_BUDDY_CLEANER || !taker(w, run.start))
+	if (taker(w, run.start) == ACCMEM_BUDDY_CLEANER ||
+	    !taker(w, run.start) || is_retired(w, run.start, G))
 		return;
 	refused = has_company(w, &run);
 	CHECK(w, accmem_buddy_chown(&w->b, run.start, run.size,
@@ -358,6 +368,23 @@ static void do_chown(struct world *w)
 	if (!refused)
 		model_chown(&w->m, run.start, run.size, to);
 	CHECK(w, held_bytes(w) == held);
+}
+
+/* A granule is retired, but few are, so that there is memory for the other calls. */
+static void do_retire(struct world *w)
+{
+	u64 at = rng_below(&w->r, w->m.nr) * G, held = held_bytes(w);
+	u64 retired = model_count(&w->m, MODEL_RETIRED, MODEL_RETIRED);
+	bool used = model_all(&w->m, at, G, MODEL_USED, true);
+
+	CHECK(w, accmem_buddy_retire(&w->b, w->m.nr * G) == -EINVAL);
+	CHECK(w, accmem_buddy_retire(&w->b, at + 1) == -EINVAL);
+	if (!used && (rng_below(&w->r, 4) || 16 * retired > w->m.nr * G))
+		return;
+	CHECK(w, accmem_buddy_retire(&w->b, at) == (used ? -EBUSY : 0));
+	if (!used)
+		model_retire(&w->m, at);
+	CHECK(w, !w->m.rule || held_bytes(w) == held);
 }
 
 static void do_mark(struct world *w)
@@ -473,21 +500,34 @@ static void agree(struct world *w)
 	CHECK(w, largest_run(&w->b) == model_largest(&w->m));
 }
 
-/* Freeing all that is left must bring back one run, whatever the marks. */
+/*
+ * Freeing all that is left must bring back one run between two retired granules, whatever
+ * the marks.
+ */
 static void wind_up(struct world *w)
 {
-	struct accmem_run run;
+	u64 retired = model_count(&w->m, MODEL_RETIRED, MODEL_RETIRED), at = 0;
+	struct accmem_run run, kept;
 
-	while (model_next(&w->m, 0, MODEL_USED, true, &run))
-		free_run(w, run.start, run.size);
-	CHECK(w, accmem_buddy_free_bytes(&w->b) == w->m.nr * G);
-	CHECK(w, largest_run(&w->b) == w->m.nr * G);
+	while (model_next(&w->m, at, MODEL_USED, true, &run)) {
+		if (model_next(&w->m, run.start, MODEL_RETIRED, true, &kept) &&
+		    kept.start < run.start + run.size)
+			run.size = kept.start - run.start;
+		at = run.size ? run.start : kept.start + kept.size;
+		if (run.size)
+			free_run(w, run.start, run.size);
+	}
+	CHECK(w, accmem_buddy_free_bytes(&w->b) == w->m.nr * G - retired);
+	CHECK(w, largest_run(&w->b) == model_largest(&w->m));
 	agree(w);
 }
 
 static void step(struct world *w)
 {
-	switch (rng_below(&w->r, 21)) {
+	switch (rng_below(&w->r, 22)) {
+	case 21:
+		do_retire(w);
+		break;
 	case 20:
 		do_chown(w);
 		break;

@@ -53,7 +53,7 @@ static int device_start(struct acl_device *device)
 	ret = accmem_open(device_path(device->id, path), &device->ctx);
 	if (ret)
 		return ret;
-	ret = accmem_get_info(device->ctx, 0, &info);
+	ret = accmem_read_info(device->ctx, 0, &info);
 	if (ret) {
 		accmem_acl_failed("device", ret);
 		goto close_context;
@@ -287,11 +287,11 @@ static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 	uint32_t i;
 	int ret;
 
-	ret = accmem_get_info(device->ctx, 0, sum);
+	ret = accmem_read_info(device->ctx, 0, sum);
 	sum->capacity = 0;
 	sum->free_bytes = 0;
 	for (i = 0; !ret && i < device->nr_carveouts; i++) {
-		ret = accmem_get_info(device->ctx, i, &one);
+		ret = accmem_read_info(device->ctx, i, &one);
 		idle = ret ? 0 : idle_of(device, &one, &charged);
 		if (ret || !is_class(attr, one.bandwidth))
 			continue;

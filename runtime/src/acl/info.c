@@ -9,6 +9,7 @@
 #include "acl/call.h"
 #include "acl/device.h"
 #include "acl/error.h"
+#include "core/call.h"
 
 static aclError total_memory(uint32_t id, int64_t *value)
 {
@@ -22,8 +23,8 @@ static aclError total_memory(uint32_t id, int64_t *value)
 	device = accmem_acl_device_open(id, &error);
 	for (i = 0; device && !error && i < device->nr_carveouts; i++) {
 		error = accmem_acl_failed("memory of the device",
-					  accmem_get_info(device->ctx, i,
-							  &info));
+					  accmem_read_info(device->ctx, i,
+							   &info));
 		sum += info.capacity;
 	}
 	accmem_acl_call_end();

@@ -33,8 +33,8 @@ int accmem_query_info(struct accmem_context *ctx, uint32_t carveout,
 	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
 }
 
-int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
-		    struct accmem_info *info)
+int accmem_read_info(struct accmem_context *ctx, uint32_t carveout,
+		     struct accmem_info *info)
 {
 	return accmem_fail(accmem_query_info(ctx, carveout, info),
 			   "information about carveout %" PRIu32, carveout);
@@ -58,6 +58,9 @@ static void add_info(struct accmem_info *sum, const struct accmem_info *one)
 		sum_end = one_end;
 	sum->address_span = sum_end - sum->address_base;
 	sum->capacity += one->capacity;
+	sum->retired_bytes += one->retired_bytes;
+	sum->retire_pending_bytes += one->retire_pending_bytes;
+	sum->retire_failed_bytes += one->retire_failed_bytes;
 	sum->free_bytes += one->free_bytes;
 	if (one->largest_run > sum->largest_run)
 		sum->largest_run = one->largest_run;

@@ -21,6 +21,10 @@ int accmem_query_info(struct accmem_context *ctx, uint32_t carveout,
 int accmem_query_address(struct accmem_context *ctx, uint64_t address,
 			 struct accmem_query *query);
 
+/* accmem_get_info() of the newest version */
+int accmem_read_info(struct accmem_context *ctx, uint32_t carveout,
+		     struct accmem_info *info);
+
 /* INFO of host memory. -EOPNOTSUPP: the device has none. */
 int accmem_query_host(struct accmem_context *ctx, struct accmem_info *info);
 

@@ -16,7 +16,7 @@
  * structures grows, each call that takes it needs a new symbol version, and the old
  * version keeps the old size.
  */
-static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
+static_assert(sizeof(struct accmem_info) == 152, "needs a symbol version");
 static_assert(sizeof(struct accmem_alloc) == 128, "needs a symbol version");
 static_assert(sizeof(struct accmem_realloc) == 88, "needs a symbol version");
 static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
@@ -24,6 +24,8 @@ static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
 /* sizeof(struct accmem_alloc) in the first two versions */
 #define ALLOC_SIZE_0_1 96
 #define ALLOC_SIZE_0_2 112
+/* sizeof(struct accmem_info) in the first five versions */
+#define INFO_SIZE_0_1 128
 
 /* Export @function as @symbol. Not for link-time optimisation: the Makefile says so. */
 #define SYMBOL(function, symbol) __asm__(".symver " #function ", " symbol)
@@ -90,4 +92,23 @@ int accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
 			   struct accmem_alloc *req)
 {
 	return allocate_on(ctx, req, stream);
+}
+
+SYMBOL(accmem_get_info_0_1, "accmem_get_info@ACCMEM_0.1");
+int accmem_get_info_0_1(struct accmem_context *ctx, uint32_t carveout,
+			void *old)
+{
+	struct accmem_info info;
+	int ret = accmem_read_info(ctx, carveout, &info);
+
+	info.size = INFO_SIZE_0_1;
+	memcpy(old, &info, INFO_SIZE_0_1);
+	return ret;
+}
+
+SYMBOL(accmem_get_info_0_6, "accmem_get_info@@ACCMEM_0.6");
+int accmem_get_info_0_6(struct accmem_context *ctx, uint32_t carveout,
+			struct accmem_info *info)
+{
+	return accmem_read_info(ctx, carveout, info);
 }

@@ -13,6 +13,10 @@ int accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req);
 int accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old);
 int accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
 			   struct accmem_alloc *req);
+int accmem_get_info_0_1(struct accmem_context *ctx, uint32_t carveout,
+			void *old);
+int accmem_get_info_0_6(struct accmem_context *ctx, uint32_t carveout,
+			struct accmem_info *info);
 
 /* map.c: reserve the window for @span bytes, or leave the context without a window. */
 void accmem_window_reserve(struct accmem_context *ctx, uint64_t span);

@@ -14,6 +14,7 @@
 
 #include <accmem_tensorrt.h>
 
+#include "core/call.h"
 #include "core/context.h"
 
 #define MIB 1048576ull
@@ -92,7 +93,8 @@ static int tensorrt_set_options(struct accmem_tensorrt *a,
 		a->carveout = options->carveout;
 		a->reserve = options->reserve_bytes;
 	}
-	ret = accmem_get_info(accmem_pool_context(a->pool), a->carveout, &info);
+	ret = accmem_read_info(accmem_pool_context(a->pool), a->carveout,
+			       &info);
 	if (!ret)
 		tensorrt_set_reserve(a, &info);
 	return ret;

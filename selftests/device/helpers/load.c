@@ -14,7 +14,7 @@
 
 int main(int argc, char **argv)
 {
-	char parameters[4096] = "";
+	static char parameters[1 << 17];
 	size_t used = 0;
 	int fd, i;
 
