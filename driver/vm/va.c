@@ -325,7 +325,6 @@ int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 	if (err)
 		return err;
 	va_link(ctx, va);
-	va->bo->offset = va->start - ctx->carveouts->address_base;
 	return 0;
 }
 
@@ -370,7 +369,6 @@ void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
 {
 	lockdep_assert_held(&ctx->lock);
 	va_link(ctx, va);
-	va->bo->offset = va->start - ctx->carveouts->address_base;
 }
 
 /**
