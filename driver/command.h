@@ -28,6 +28,7 @@ union accmem_command_data {
 	struct accmem_pressure pressure;
 	struct accmem_stream_create stream_create;
 	struct accmem_export_buffer export;
+	struct accmem_import_buffer import;
 	struct accmem_tmem_setup tmem_setup;
 	struct accmem_tmem_launch tmem_launch;
 	struct accmem_tmem_cluster tmem_cluster;

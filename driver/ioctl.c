@@ -21,6 +21,8 @@
 #include <linux/uaccess.h>
 
 #include "alloc/access.h"
+#include "alloc/alloc.h"
+#include "alloc/free.h"
 #include "alloc/pressure.h"
 #include "alloc/usage.h"
 #include "alloc_ioctl.h"
@@ -123,7 +125,7 @@ static int ioctl_info(struct accmem_command *cmd)
 	info->nr_carveouts = ctx->carveouts->nr_device;
 	info->features = cv->features | ACCMEM_FEATURE_STREAM |
 			 ACCMEM_FEATURE_REALLOC | ACCMEM_FEATURE_WAIT |
-			 ACCMEM_FEATURE_EXPORT |
+			 ACCMEM_FEATURE_EXPORT | ACCMEM_FEATURE_IMPORT |
 			 (ctx->carveouts->host_mask ? IOCTL_HOST_FEATURES : 0);
 	info->now_ns = ktime_get_ns();
 	info->address_base = cv->address_base;
@@ -300,6 +302,28 @@ static int ioctl_export(struct accmem_command *cmd)
 	return err;
 }
 
+/* The answer is written before the buffer is published, as that of ALLOC. */
+static int ioctl_import(struct accmem_command *cmd)
+{
+	struct accmem_import_buffer *req = &cmd->data.import;
+	struct accmem_buffer *buf;
+	int err;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	buf = accmem_import(cmd->ctx, req);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf) == -EADDRNOTAVAIL ? -ENOMEM : PTR_ERR(buf);
+	req->address = buf->address;
+	req->mmap_offset = accmem_buffer_mmap_offset(buf);
+	err = accmem_command_respond(cmd);
+	if (err)
+		accmem_alloc_discard(cmd->ctx, buf);
+	else
+		accmem_alloc_publish(cmd->ctx, buf);
+	return err;
+}
+
 static int ioctl_tmem_setup(struct accmem_command *cmd)
 {
 	struct accmem_tmem_setup *req = &cmd->data.tmem_setup;
@@ -407,6 +431,7 @@ static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_advise));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_pressure));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_export_buffer));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_import_buffer));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_cluster));
@@ -458,6 +483,8 @@ static const struct ioctl_op ioctl_ops[] = {
 		 struct accmem_tmem_cluster, members),
 	IOCTL_OP(ACCMEM_IOC_EXPORT, ioctl_export, struct accmem_export_buffer,
 		 reserved),
+	IOCTL_OP(ACCMEM_IOC_IMPORT, ioctl_import, struct accmem_import_buffer,
+		 mmap_offset),
 };
 
 /**

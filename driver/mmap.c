@@ -27,12 +27,12 @@
  * its pages may be pinned.
  */
 static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address,
-				      u64 *offset)
+				      u64 *offset, u64 *room)
 {
 	struct accmem_bo *bo;
 
 	spin_lock(&ctx->lock);
-	bo = accmem_buffer_reach(ctx, address, offset);
+	bo = accmem_buffer_reach(ctx, address, offset, room);
 	if (!IS_ERR(bo))
 		accmem_bo_set_mapped(bo);
 	spin_unlock(&ctx->lock);
@@ -56,6 +56,7 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	struct accmem_context *ctx = file->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	struct accmem_bo *bo;
+	u64 room;
 	int err;
 
 	err = accmem_vma_check(vma);
@@ -65,10 +66,13 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 		return accmem_revoked_error(ctx->carveouts);
 	if (offset >= ctx->carveouts->address_span)
 		return -ENXIO;
-	bo = mmap_find_bo(ctx, ctx->carveouts->address_base + offset, &offset);
+	bo = mmap_find_bo(ctx, ctx->carveouts->address_base + offset, &offset,
+			  &room);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	err = accmem_vma_set_up(vma, bo, offset);
+	err = vma->vm_end - vma->vm_start > room ?
+		      -ENXIO :
+		      accmem_vma_set_up(vma, bo, offset);
 	if (err)
 		accmem_bo_put_user(bo);
 	return err;

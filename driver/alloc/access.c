@@ -47,7 +47,7 @@ static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
 				      u64 length, u64 *offset)
 {
 	struct accmem_buffer *buf;
-	u64 usable;
+	u64 usable, room;
 
 	lockdep_assert_held(&ctx->lock);
 	buf = accmem_buffer_find(ctx, address);
@@ -57,7 +57,7 @@ static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
 	*offset = address - buf->address;
 	if (*offset >= usable || length > usable - *offset)
 		return ERR_PTR(-ENXIO);
-	return accmem_buffer_reach(ctx, address, offset);
+	return accmem_buffer_reach(ctx, address, offset, &room);
 }
 
 static struct accmem_bo *access_find_bo(struct accmem_context *ctx, u64 address,

@@ -92,11 +92,8 @@ struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
 	/* It may be about to move to other memory. */
 	if (buf && buf->resizing)
 		return ERR_PTR(-EBUSY);
-	bo = accmem_buffer_reach(ctx, address, offset);
-	if (IS_ERR(bo))
-		return ERR_PTR(-ENOENT);
-	*room = *offset < bo->size ? bo->size - *offset : 0;
-	return bo;
+	bo = accmem_buffer_reach(ctx, address, offset, room);
+	return IS_ERR(bo) ? ERR_PTR(-ENOENT) : bo;
 }
 
 /* Check the part that @req names, and let @export keep it. */

@@ -10,6 +10,7 @@
 
 #include <linux/accmem.h>
 
+struct accmem_buffer;
 struct accmem_context;
 struct accmem_exports;
 struct dma_buf;
@@ -20,6 +21,10 @@ void accmem_exports_init(struct accmem_exports *exports);
 void accmem_exports_destroy(struct accmem_exports *exports);
 struct dma_buf *accmem_export(struct accmem_context *ctx,
 			      struct accmem_export_buffer *req);
+
+/* import.c */
+struct accmem_buffer *accmem_import(struct accmem_context *ctx,
+				    struct accmem_import_buffer *req);
 
 /* revoke.c */
 unsigned int accmem_export_revoke(struct accmem_exports *exports, int error,

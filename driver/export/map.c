@@ -204,6 +204,30 @@ static int map_fill_addresses(struct accmem_export *export,
 	return 0;
 }
 
+/*
+ * The CPU's caches are synchronised by separate calls: the kernel expects that memory is
+ * mapped once at a time else, but several importers may map it.
+ */
+static int map_pages(struct mapping *mapping)
+{
+	struct device *dev = mapping->attach->dev;
+	int err = dma_map_sgtable(dev, &mapping->sgt, mapping->dir,
+				  DMA_ATTR_SKIP_CPU_SYNC);
+
+	if (!err)
+		dma_sync_sgtable_for_device(dev, &mapping->sgt, mapping->dir);
+	return err;
+}
+
+static void map_unmap_pages(struct mapping *mapping)
+{
+	struct device *dev = mapping->attach->dev;
+
+	dma_sync_sgtable_for_cpu(dev, &mapping->sgt, mapping->dir);
+	dma_unmap_sgtable(dev, &mapping->sgt, mapping->dir,
+			  DMA_ATTR_SKIP_CPU_SYNC);
+}
+
 static int map_fill(struct accmem_export *export, struct mapping *mapping)
 {
 	struct device *dev = mapping->attach->dev;
@@ -216,7 +240,7 @@ static int map_fill(struct accmem_export *export, struct mapping *mapping)
 		return err;
 	if (map_has_pages(export)) {
 		map_fill_pages(export, &mapping->sgt, max);
-		err = dma_map_sgtable(dev, &mapping->sgt, mapping->dir, 0);
+		err = map_pages(mapping);
 	} else {
 		err = map_fill_addresses(export, mapping, max);
 	}
@@ -281,7 +305,7 @@ static void map_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 	dma_resv_assert_held(&export->resv);
 	list_del(&mapping->link);
 	if (map_has_pages(export))
-		dma_unmap_sgtable(attach->dev, sgt, mapping->dir, 0);
+		map_unmap_pages(mapping);
 	else
 		dma_unmap_resource(attach->dev, mapping->address, export->size,
 				   mapping->dir, 0);

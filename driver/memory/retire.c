@@ -39,6 +39,7 @@
 #include "core/carveout.h"
 #include "core/failed.h"
 #include "internal.h"
+#include "memory/mapping.h"
 #include "memory/retire.h"
 #include "trace/trace.h"
 #include "types/backing_types.h"

@@ -204,6 +204,7 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 	struct accmem_buffer *buf = pending_buffer(pending);
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
 
+	/* Nor can an import, whose flags no request has. */
 	return accmem_dep_is_signaled(&pending->deps[1]) &&
 	       accmem_buffer_fits(buf, bo, wanted->cv, wanted->req,
 				  wanted->layout) &&

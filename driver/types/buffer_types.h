@@ -16,6 +16,8 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
+#include <linux/accmem.h>
+
 #include "lib/layout/layout.h"
 #include "lib/slab/slab.h"
 #include "types/bo_types.h"
@@ -34,6 +36,7 @@ struct accmem_va;
  * @hole: number of unused device addresses directly below @start
  * @subtree_max_hole: largest @hole in the subtree of @node
  * @bo: buffer object
+ * @offset: offset in @bo of the byte at @start; 0 unless the va is that of an import
  * @published: bit i is set if a published buffer begins at @start + i * @stride
  * @buffers: published buffers, indexed by the bits of @published
  *
@@ -47,6 +50,7 @@ struct accmem_va {
 	u64 hole;
 	u64 subtree_max_hole;
 	struct accmem_bo *bo;
+	u64 offset;
 	u64 published;
 	struct accmem_buffer **buffers;
 };
@@ -59,7 +63,7 @@ struct accmem_va {
  * @layout: layout computed from the request
  * @reserve: bytes that the buffer is expected to grow to, or 0
  * @alignment: alignment that ALLOC requested, or 0; the layout may have a larger one
- * @flags: ACCMEM_ALLOC_*
+ * @flags: ACCMEM_ALLOC_*, or ACCMEM_QUERY_IMPORTED
  * @page_policy: enum accmem_page_policy, as requested
  * @resizing: a REALLOC is in progress; only this call may unpublish the buffer
  * @pending: state of the free, while the free is pending or the buffer is cached
@@ -122,6 +126,15 @@ static inline struct accmem_carveout *
 accmem_buffer_carveout(const struct accmem_buffer *buf)
 {
 	return accmem_buffer_bo(buf)->cv;
+}
+
+/*
+ * Return true if the buffer is an import: its memory has a buffer object of its own, whose
+ * state belongs to the buffer that ALLOC made.
+ */
+static inline bool accmem_buffer_is_imported(const struct accmem_buffer *buf)
+{
+	return buf->flags & ACCMEM_QUERY_IMPORTED;
 }
 
 /* Return the flags of a request that describe the buffer, and not the call. */

@@ -128,9 +128,12 @@ static int dedicated_insert(struct accmem_context *ctx,
 		err = accmem_va_insert(ctx, &dedicated->va,
 				       dedicated->buf.layout.alignment, from);
 	dedicated->buf.address = dedicated->va.start;
-	if (!err && dedicated->va.bo->shared)
+	if (err)
+		return err;
+	accmem_va_place_bo(ctx, &dedicated->va);
+	if (dedicated->va.bo->shared)
 		accmem_shared_place(dedicated->va.bo);
-	return err;
+	return 0;
 }
 
 /*
@@ -262,7 +265,7 @@ void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
  *
  * Context: Process context. May sleep.
  * Return: true if there are more pages to free; false if there are none, if the buffer
- * is small, or if a mapping or a call still has a reference to the bo.
+ * is small or imported, or if a mapping or a call still has a reference to the bo.
  */
 bool accmem_buffer_release_pages(struct accmem_buffer *buf)
 {
@@ -272,8 +275,8 @@ bool accmem_buffer_release_pages(struct accmem_buffer *buf)
 	 * The buffer is not published, so no new reference can be taken: a count of
 	 * 1 stays 1, and no mapping and no call can access the pages.
 	 */
-	return !buf->layout.small && kref_read(&bo->refs) == 1 &&
-	       accmem_bo_release_pages(bo, true);
+	return !buf->layout.small && !accmem_buffer_is_imported(buf) &&
+	       kref_read(&bo->refs) == 1 && accmem_bo_release_pages(bo, true);
 }
 
 /**
@@ -290,6 +293,8 @@ void accmem_buffer_destroy(struct accmem_context *ctx,
 {
 	if (buf->layout.small)
 		accmem_slab_destroy(ctx, buf);
+	else if (accmem_buffer_is_imported(buf))
+		accmem_import_destroy(ctx, buf);
 	else
 		accmem_bo_detach(buf->va->bo);
 }
@@ -308,7 +313,7 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 {
 	if (buf->layout.small)
 		accmem_slab_set_pending(ctx, buf, pending);
-	else
+	else if (!accmem_buffer_is_imported(buf))
 		accmem_bo_set_pending(accmem_buffer_bo(buf), pending);
 }
 
@@ -317,6 +322,8 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
  * @ctx: the context
  * @address: any device address in a buffer, or in a slab page
  * @offset: out: offset of the byte at @address in the bo
+ * @room: out: bytes from there to the end of what the name shows: of the bo, or of the part
+ *	that was imported; 0 at addresses that are only reserved
  *
  * A caller that writes or maps calls accmem_bo_set_written() or accmem_bo_set_mapped()
  * before it releases the lock.
@@ -326,7 +333,7 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
  * @address.
  */
 struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
-				      u64 *offset)
+				      u64 *offset, u64 *room)
 {
 	struct accmem_va *va = accmem_va_find(ctx, address);
 	struct accmem_bo *bo;
@@ -335,7 +342,10 @@ struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
 	if (!va || !va->published)
 		return ERR_PTR(-ENXIO);
 	bo = va->bo;
-	*offset = address - va->start;
+	*offset = va->offset + address - va->start;
+	*room = *offset < bo->size ?
+			min(bo->size - *offset, accmem_va_end(va) - address) :
+			0;
 	accmem_bo_get(bo);
 	return bo;
 }

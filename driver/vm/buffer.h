@@ -33,7 +33,7 @@ void accmem_buffer_destroy(struct accmem_context *ctx,
 void accmem_buffer_set_pending(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, bool pending);
 struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
-				      u64 *offset);
+				      u64 *offset, u64 *room);
 
 /*
  * Return the size of the range of device addresses of a buffer, in bytes. With mapped

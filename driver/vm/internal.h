@@ -7,6 +7,8 @@
 
 #include <linux/types.h>
 
+#include "types/context_types.h"
+
 struct accmem_alloc;
 struct accmem_buffer;
 struct accmem_carveout;
@@ -22,6 +24,20 @@ void accmem_va_erase(struct accmem_context *ctx, struct accmem_va *va);
 struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address);
 struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address);
 struct accmem_va *accmem_va_next(const struct accmem_va *va);
+
+/*
+ * Let the mappings of a bo begin where its device addresses do. An import does not, since
+ * the bo has its offset already. The caller holds ctx->lock.
+ */
+static inline void accmem_va_place_bo(struct accmem_context *ctx,
+				      struct accmem_va *va)
+{
+	va->bo->offset = va->start - ctx->carveouts->address_base;
+}
+
+/* import.c */
+void accmem_import_destroy(struct accmem_context *ctx,
+			   struct accmem_buffer *buf);
 
 /* slab.c */
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,

@@ -397,6 +397,7 @@ static int slab_cut_from_new(struct accmem_context *ctx,
 	err = accmem_va_insert(ctx, &(*page)->va, ACCMEM_GRANULE, &from);
 	if (err)
 		goto out;
+	accmem_va_place_bo(ctx, &(*page)->va);
 	accmem_slab_add(h->slabs[cache_mode], &(*page)->slots);
 	h->slab_room += ACCMEM_GRANULE;
 	*page = NULL;

@@ -341,7 +341,6 @@ int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 	if (err)
 		return err;
 	va_link(ctx, va);
-	va->bo->offset = va->start - ctx->carveouts->address_base;
 	return 0;
 }
 
@@ -392,7 +391,6 @@ int accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
 	if (err)
 		return err;
 	va_link(ctx, va);
-	va->bo->offset = va->start - ctx->carveouts->address_base;
 	return 0;
 }
 

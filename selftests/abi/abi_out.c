@@ -82,7 +82,7 @@ TEST_F(abi_out, info_backing)
 	const uint64_t all = ACCMEM_FEATURE_STREAM | ACCMEM_FEATURE_REALLOC |
 			     ACCMEM_FEATURE_WAIT | ACCMEM_FEATURE_HOST |
 			     ACCMEM_FEATURE_ACCESS | ACCMEM_FEATURE_SHARED |
-			     ACCMEM_FEATURE_EXPORT;
+			     ACCMEM_FEATURE_EXPORT | ACCMEM_FEATURE_IMPORT;
 	uint64_t features = i->features & ~all;
 	uint32_t wc_uc = 1 << ACCMEM_CACHE_WC | 1 << ACCMEM_CACHE_UC;
 

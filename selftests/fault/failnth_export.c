@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Failed allocations for exports and for their importers. Each allocation fails once, as
- * in failnth.c. The end of an export allocates nothing.
+ * in failnth.c.
  */
 #include "export_util.h"
 #include "failnth_util.h"
@@ -92,36 +92,43 @@ TEST_F(failnth_export, importers)
 	SWEEP(import_dynamic);
 }
 
-/* The last close, with a fence that signals later. */
-TEST_F(failnth_export, release_allocates_nothing)
+static int fences = -1;
+
+/* an importer's fence that signals after the last close; the free memory is the same */
+static int end_with_fence(const char *path, int fd)
 {
 	struct dma_buf_import_sync_file import = { .flags = DMA_BUF_SYNC_RW };
-	struct rounds r = {};
-	int d, device;
-	uint32_t id;
+	struct accmem_alloc a = {};
+	int d, err = accmem_alloc_bytes(fd, KIB(64), 0, &a);
+	uint32_t id = 0;
 
-	NEED_INJECTION();
-	device = fence_device();
-	ASSERT_LE(0, device);
-	while (next_round(&r)) {
-		ASSERT_EQ(0,
-			  accmem_alloc_bytes(self->fd, KIB(64), 0, &exported));
-		d = export_all(self->fd, &exported);
-		ASSERT_LE(0, d);
-		import.fd = fence_created(device, &id);
-		ASSERT_EQ(0, ioctl(d, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &import));
-		close(import.fd);
-		ASSERT_EQ(0, accmem_ioctl_free(self->fd, exported.address));
-		if (r.nr % 2)
-			ASSERT_EQ(0, fence_signal(device, id, 0, 0));
-		arm_round(&r);
+	if (err)
+		return err;
+	d = export_all(fd, &a);
+	import.fd = d < 0 ? d : fence_create(fences, &id);
+	err = import.fd < 0 ? import.fd : 0;
+	if (!err && ioctl(d, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &import))
+		err = -errno;
+	if (d >= 0)
 		close(d);
-		EXPECT_TRUE(disarm_round(&r));
-		if (r.nr % 2 == 0)
-			ASSERT_EQ(0, fence_signal(device, id, 0, 0));
-	}
-	EXPECT_EQ(BOTH_WAYS, r.clean);
-	close(device);
+	if (accmem_ioctl_free(fd, a.address))
+		abort();
+	if (import.fd < 0)
+		return err;
+	close(import.fd);
+	if (fence_signal(fences, id, 0, 0) ||
+	    accmem_sysfs_wait(path, "detached_bytes", 0, 5000) != -1)
+		abort();
+	return err;
+}
+
+TEST_F(failnth_export, fence)
+{
+	NEED_INJECTION();
+	fences = fence_device();
+	ASSERT_LE(0, fences);
+	SWEEP(end_with_fence);
+	close(fences);
 }
 
 TEST_HARNESS_MAIN

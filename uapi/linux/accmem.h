@@ -94,6 +94,7 @@
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
 #define ACCMEM_IOC_TMEM_CLUSTER _IO(ACCMEM_IOC_MAGIC, 0x12)
 #define ACCMEM_IOC_EXPORT _IO(ACCMEM_IOC_MAGIC, 0x13)
+#define ACCMEM_IOC_IMPORT _IO(ACCMEM_IOC_MAGIC, 0x14)
 
 /* ioctls of a stream's file (ACCMEM_IOC_STREAM_CREATE) */
 #define ACCMEM_IOC_STREAM_SIGNAL _IO(ACCMEM_IOC_MAGIC, 0x09)
@@ -124,6 +125,7 @@
  * @ACCMEM_FEATURE_SHARED: ALLOC accepts ACCMEM_KIND_SHARED
  * @ACCMEM_FEATURE_ACCESS: the device has ACCESS
  * @ACCMEM_FEATURE_EXPORT: the device has EXPORT
+ * @ACCMEM_FEATURE_IMPORT: the device has IMPORT
  */
 enum accmem_feature {
 	ACCMEM_FEATURE_SCATTER = 1 << 0,
@@ -136,6 +138,7 @@ enum accmem_feature {
 	ACCMEM_FEATURE_SHARED = 1 << 7,
 	ACCMEM_FEATURE_ACCESS = 1 << 8,
 	ACCMEM_FEATURE_EXPORT = 1 << 9,
+	ACCMEM_FEATURE_IMPORT = 1 << 10,
 };
 
 /**
@@ -594,7 +597,7 @@ struct accmem_free {
  * @alignment: out: alignment of @base in bytes that the driver guarantees
  * @mmap_offset: out: offset for mmap() of the page that contains @base
  * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM and
- *	ACCMEM_ALLOC_WAIT
+ *	ACCMEM_ALLOC_WAIT; ACCMEM_QUERY_IMPORTED for a buffer of IMPORT
  * @page_policy: out: enum accmem_page_policy of the ALLOC
  * @cache_mode: out: enum accmem_cache_mode
  * @carveout: out: index of the carveout; 0 for host memory
@@ -931,6 +934,58 @@ struct accmem_export_buffer {
 	__u64 length;
 	__s32 fd;
 	__u32 reserved;
+};
+
+#define ACCMEM_QUERY_IMPORTED 0x80000000u /* in accmem_query.alloc_flags */
+
+/**
+ * struct accmem_import_buffer - ACCMEM_IOC_IMPORT: name memory that was exported
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @fd: in: file descriptor of a dma-buf that EXPORT has made, in any context of this device
+ * @reserved: in: 0
+ * @offset: in: offset of the part in the dma-buf, a multiple of the granule
+ * @length: in: bytes of the part, a multiple of the granule; 0 for all from @offset on.
+ *	out: bytes of the part
+ * @address: out: first device address of the buffer in this context
+ * @mmap_offset: out: offset for mmap() of the buffer
+ *
+ * The call makes a buffer of this context that shows the same memory as the dma-buf: one
+ * memory, two names. The buffer keeps the memory until it is freed, and counts against the
+ * limits of this context and of its user, as if it had memory of its own. The exporter
+ * remains charged as well. The dma-buf can be closed after the call.
+ *
+ * FREE frees the name, also with a position or a fence; the memory becomes free with its
+ * last user. REALLOC of an imported buffer fails with EPERM, REALLOC of the exporter's
+ * buffer behaves as with an export.
+ *
+ * With ACCMEM_TRANSLATION_IDENTITY the device address says where the memory is: the buffer
+ * has the address that the memory has in the exporting context. A context can then have one
+ * name of a granule only.
+ *
+ * Errors:
+ *
+ * * EINVAL: @offset or @length is not a multiple of the granule; @fd is not a dma-buf.
+ * * EBADF: @fd is not an open file.
+ * * EOPNOTSUPP: the dma-buf is that of another driver.
+ * * EXDEV: the dma-buf is that of another accmem device.
+ * * EACCES: the dma-buf is ACCMEM_EXPORT_READ_ONLY, and the file of this context was opened
+ *   for writing.
+ * * ENXIO: the part leaves the dma-buf.
+ * * EEXIST: ACCMEM_TRANSLATION_IDENTITY, and the context has a name of the memory.
+ * * ECONNRESET, ENODEV: the dma-buf was revoked.
+ * * EDQUOT: a limit of the context or of the user is reached.
+ * * ENOMEM: the kernel is short of memory; or no range of device addresses is free.
+ */
+struct accmem_import_buffer {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 reserved;
+	__u64 offset;
+	__u64 length;
+	__u64 address;
+	__u64 mmap_offset;
 };
 
 /*
