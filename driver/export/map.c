@@ -179,7 +179,10 @@ static void map_fill_pages(struct accmem_export *export, struct sg_table *sgt,
 	}
 }
 
-/* Memory without page structures is one run: it gets one DMA address. */
+/*
+ * Memory without page structures is one run: it gets one DMA address. Such a mapping
+ * never synchronises caches; the attribute allows several at a time.
+ */
 static int map_fill_addresses(struct accmem_export *export,
 			      struct mapping *mapping, u64 max)
 {
@@ -190,7 +193,8 @@ static int map_fill_addresses(struct accmem_export *export,
 
 	map_next(export, &done, U64_MAX, &at);
 	mapping->address = dma_map_resource(mapping->attach->dev, at,
-					    export->size, mapping->dir, 0);
+					    export->size, mapping->dir,
+					    DMA_ATTR_SKIP_CPU_SYNC);
 	if (dma_mapping_error(mapping->attach->dev, mapping->address))
 		return -EIO;
 	done = 0;
@@ -308,7 +312,7 @@ static void map_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 		map_unmap_pages(mapping);
 	else
 		dma_unmap_resource(attach->dev, mapping->address, export->size,
-				   mapping->dir, 0);
+				   mapping->dir, DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(sgt);
 	kfree(mapping);
 	map_uncount(export);

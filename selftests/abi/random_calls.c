@@ -230,6 +230,34 @@ static void stream_export(void)
 		keep_file(s.fd);
 }
 
+static void export_buffer(void)
+{
+	struct accmem_export_buffer e = {
+		.size = sizeof(e),
+		.flags = one_in(4) ? ACCMEM_EXPORT_READ_ONLY : 0,
+		.address = some_buffer().address & ~4095ull,
+		.length = 4096 * below(3),
+	};
+
+	spoil(&e, sizeof(e));
+	if (call(some_context(), ACCMEM_IOC_EXPORT, &e))
+		keep_file(e.fd);
+}
+
+static void import_buffer(void)
+{
+	struct accmem_import_buffer i = {
+		.size = sizeof(i),
+		.fd = some_file(),
+		.offset = 4096 * below(2),
+		.length = 4096 * below(3),
+	};
+
+	spoil(&i, sizeof(i));
+	if (call(some_context(), ACCMEM_IOC_IMPORT, &i))
+		remember(i.address, i.mmap_offset, i.length);
+}
+
 static void launch(void)
 {
 	struct accmem_tmem_setup s = { .size = sizeof(s),
@@ -454,13 +482,16 @@ static void fail_soon(void)
 /* --- processes ------------------------------------------------------------ */
 
 static void (*const steps[])(void) = {
-	alloc,	       alloc,	      alloc,	     alloc,	    release,
-	release,       release,	      resize,	     device_access, device_access,
-	hint,	       hint,	      shrink,	     stream_create, stream_signal,
-	stream_wait,   stream_import, stream_export, launch,	    columns,
-	anything,      anything,      map,	     map,	    map,
-	change_map,    change_map,    touch,	     touch,	    touch,
-	touch,	       pin,	      child,	     fail_soon,
+	alloc,	       alloc,	      alloc,	     alloc,
+	release,       release,	      release,	     resize,
+	device_access, device_access, hint,	     hint,
+	shrink,	       stream_create, stream_signal, stream_wait,
+	stream_import, stream_export, launch,	     columns,
+	export_buffer, export_buffer, import_buffer, import_buffer,
+	anything,      anything,      map,	     map,
+	map,	       change_map,    change_map,    touch,
+	touch,	       touch,	      touch,	     pin,
+	child,	       fail_soon,
 };
 
 /* a random address in a call must not hit memory of the test */
