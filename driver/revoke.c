@@ -13,9 +13,7 @@
  * Locking: accmem_provider.lock serialises the revocations of a device. Each context is
  * visited with a reference, under no lock.
  */
-#include <linux/fs.h>
 #include <linux/ktime.h>
-#include <linux/mm.h>
 #include <linux/poll.h>
 
 #include "alloc/reclaim.h"
@@ -24,6 +22,7 @@
 #include "core/revoke.h"
 #include "export/export.h"
 #include "memory/clear.h"
+#include "memory/mapping.h"
 #include "revoke.h"
 #include "stream/pending.h"
 #include "stream/stream.h"
@@ -49,16 +48,13 @@ static struct accmem_account *revoke_next_account(struct accmem_accounts *all,
 }
 
 /* Remove the mappings of all accounts. No fault makes new ones. */
-static void revoke_mappings(struct accmem_accounts *all)
+static void revoke_mappings(struct accmem_carveouts *carveouts)
 {
 	struct accmem_account *account;
 	unsigned long id = 0;
-	struct file *file;
 
-	while ((account = revoke_next_account(all, &id))) {
-		file = READ_ONCE(account->file);
-		if (file)
-			unmap_mapping_range(file->f_mapping, 0, 0, 1);
+	while ((account = revoke_next_account(carveouts->accounts, &id))) {
+		accmem_mapping_revoke(account, carveouts);
 		accmem_account_put(account);
 		cond_resched();
 	}
@@ -119,7 +115,7 @@ unsigned int accmem_device_revoke(struct accmem_device *dev, bool gone)
 	lockdep_assert_held(&dev->provider.lock);
 	if (!accmem_is_revoked(carveouts) || (gone && !carveouts->gone)) {
 		accmem_revoke(carveouts, gone);
-		revoke_mappings(&dev->accounts);
+		revoke_mappings(carveouts);
 		revoke_contexts(dev, gone);
 	}
 	return accmem_export_revoke(&dev->exports,

@@ -560,6 +560,20 @@ static void emulated_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 	}
 }
 
+static void emulated_settle(struct accmem_bo *bo)
+{
+	unsigned long index = 0;
+	struct page *page;
+
+	for (; (page = emulated_next_page(bo, &index)); index++) {
+		if (emulated_lock_found(bo, index, page)) {
+			unlock_page(page);
+			put_page(page);
+		}
+		cond_resched();
+	}
+}
+
 static bool emulated_compare_counts(struct accmem_bo *bo)
 {
 	unsigned long last = (READ_ONCE(bo->size) >> PAGE_SHIFT) - 1, seen = 0;
@@ -671,6 +685,7 @@ static const struct accmem_backing_ops emulated_ops = {
 	.shrink_floor = emulated_shrink_floor,
 	.split = emulated_split,
 	.split_finish = emulated_split_finish,
+	.settle = emulated_settle,
 };
 
 /**

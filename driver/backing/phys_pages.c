@@ -198,24 +198,29 @@ static bool pages_release(struct accmem_bo *bo, enum accmem_release which)
 	return false;
 }
 
-/*
- * A fault or an access that holds a page lock compared with the old size: wait for it. It
- * has a reference to @bo, as every later one that finds the new size.
- */
-static void pages_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
+/* Wait for the faults and accesses that hold the page locks of a bo. */
+static void pages_settle(struct accmem_bo *bo)
 {
-	u64 at = round_down(rest->run.start, ACCMEM_FOLIO);
-	u64 end = rest->run.start + rest->run.size;
+	u64 at = round_down(bo->run.start, ACCMEM_FOLIO);
+	u64 end = bo->run.start + bo->run.size;
 	struct page *page;
 
-	if (!accmem_bo_has_users(bo))
-		return;
 	for (; at < end; at += ACCMEM_FOLIO) {
 		page = pages_at(bo->cv, at);
 		lock_page(page);
 		unlock_page(page);
 		cond_resched();
 	}
+}
+
+/*
+ * A fault or an access that holds a page lock compared with the old size: wait for it. It
+ * has a reference to @bo, as every later one that finds the new size.
+ */
+static void pages_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
+{
+	if (accmem_bo_has_users(bo))
+		pages_settle(rest);
 }
 
 static void pages_destroy(struct accmem_carveout *cv)
@@ -260,6 +265,7 @@ static const struct accmem_backing_ops pages_ops = {
 	.release = pages_release,
 	.shrink_floor = pages_shrink_floor,
 	.split_finish = pages_split_finish,
+	.settle = pages_settle,
 	.clear = pages_clear_free,
 	.destroy = pages_destroy,
 	.isolate = pages_isolate,

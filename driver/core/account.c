@@ -300,8 +300,10 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 	if (!account || !spare)
 		goto err_free;
 	kref_init(&account->refs);
-	for (i = 0; i < nr_carveouts; i++)
+	for (i = 0; i < nr_carveouts; i++) {
 		INIT_LIST_HEAD(&account->memory[i].quarantined);
+		INIT_LIST_HEAD(&account->memory[i].mapped);
+	}
 	account->accounts = accounts;
 	get_device(accounts->device);
 	account->waiters = waiters;

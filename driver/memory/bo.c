@@ -137,6 +137,34 @@ void accmem_bo_extend(struct accmem_bo *bo, const struct accmem_run *more)
 	accmem_carveout_unlock(bo->cv);
 }
 
+/**
+ * accmem_bo_set_mapped() - say that a mapping may reach a buffer object from here on
+ * @bo: the buffer object, which a mapping may also write to
+ *
+ * Context: The caller holds the lock under which mappings are made, or @bo is private.
+ * Takes and releases the carveout's lock. Does not sleep.
+ */
+void accmem_bo_set_mapped(struct accmem_bo *bo)
+{
+	accmem_bo_set_written(bo, true);
+	if (accmem_bo_was_mapped(bo))
+		return;
+	WRITE_ONCE(bo->mapped, true);
+	accmem_carveout_lock(bo->cv);
+	list_add_tail(&bo->own_link,
+		      &bo->account->memory[bo->cv->index].mapped);
+	accmem_carveout_unlock(bo->cv);
+}
+
+static void bo_leave_mapped(struct accmem_bo *bo)
+{
+	if (list_empty(&bo->own_link))
+		return;
+	accmem_carveout_lock(bo->cv);
+	list_del_init(&bo->own_link);
+	accmem_carveout_unlock(bo->cv);
+}
+
 static void bo_drop_shared(struct accmem_bo *bo)
 {
 	unsigned int i;
@@ -152,6 +180,7 @@ static void bo_drop_shared(struct accmem_bo *bo)
 static void bo_give_back(struct accmem_bo *bo)
 {
 	trace_accmem_release(bo, bo->size, bo->nr_runs);
+	bo_leave_mapped(bo);
 	bo_drop_shared(bo);
 	if (bo->cv->ops->release)
 		bo->cv->ops->release(bo, ACCMEM_RELEASE_ALL);
@@ -368,7 +397,7 @@ static void bo_quarantine(struct accmem_bo *bo)
 	WRITE_ONCE(cv->quarantine.nr, cv->quarantine.nr + 1);
 	WRITE_ONCE(own->nr_quarantined, own->nr_quarantined + 1);
 	list_add_tail(&bo->link, &cv->quarantine.list);
-	list_add_tail(&bo->own_link, &own->quarantined);
+	list_move_tail(&bo->own_link, &own->quarantined);
 	accmem_carveout_unlock(cv);
 	queue_delayed_work(accmem_wq, &cv->quarantine.work, BO_RECHECK_DELAY);
 }

@@ -25,6 +25,7 @@ int accmem_bo_extend_prepare(struct accmem_bo *bo, u64 size, u64 page_size,
 			     struct accmem_run *more);
 void accmem_bo_extend(struct accmem_bo *bo, const struct accmem_run *more);
 void accmem_bo_detach(struct accmem_bo *bo);
+void accmem_bo_set_mapped(struct accmem_bo *bo);
 void accmem_bo_set_pending(struct accmem_bo *bo, bool pending);
 void accmem_bo_abort(struct accmem_bo *bo);
 bool accmem_bo_is_idle(struct accmem_bo *bo);
@@ -58,13 +59,6 @@ static inline bool accmem_bo_was_written(const struct accmem_bo *bo)
 static inline void accmem_bo_set_written(struct accmem_bo *bo, bool written)
 {
 	WRITE_ONCE(bo->written, written);
-}
-
-/* Say that a mapping may reach the buffer object from here on, and write to it. */
-static inline void accmem_bo_set_mapped(struct accmem_bo *bo)
-{
-	accmem_bo_set_written(bo, true);
-	WRITE_ONCE(bo->mapped, true);
 }
 
 /*

@@ -20,17 +20,19 @@
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/module.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/mount.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 
 #include "compat/compat.h"
+#include "core/carveout.h"
 #include "internal.h"
+#include "memory/bo.h"
 #include "memory/mapping.h"
 #include "types/account_types.h"
-#include "types/carveout_types.h"
+#include "types/backing_types.h"
 
 static DEFINE_SPINLOCK(mapping_size_lock); /* i_size of inodes in use */
 static struct file *anchor; /* a file on the mount of anonymous inodes */
@@ -157,4 +159,72 @@ void accmem_mapping_limit_huge(struct file *file, u64 start)
 	if (i_size_read(inode) > start)
 		i_size_write(inode, start);
 	spin_unlock(&mapping_size_lock);
+}
+
+/*
+ * Move the next mapped buffer object of an account to @seen. Return false after the last.
+ * *@bo: out: the buffer object, with a reference; NULL if it is being released.
+ */
+static bool mapping_next(struct accmem_account *account,
+			 struct accmem_carveout *cv, struct list_head *seen,
+			 struct accmem_bo **bo)
+{
+	struct accmem_bo *next;
+
+	accmem_carveout_lock(cv);
+	next = list_first_entry_or_null(&account->memory[cv->index].mapped,
+					struct accmem_bo, own_link);
+	*bo = next;
+	if (next) {
+		list_move_tail(&next->own_link, seen);
+		if (!kref_get_unless_zero(&next->refs))
+			*bo = NULL;
+	}
+	accmem_carveout_unlock(cv);
+	return next;
+}
+
+/* Wait until the kernel has mapped all pages that faults have returned. */
+static void mapping_settle(struct accmem_account *account,
+			   struct accmem_carveout *cv)
+{
+	struct accmem_bo *bo;
+	LIST_HEAD(seen);
+
+	while (mapping_next(account, cv, &seen, &bo)) {
+		if (!bo)
+			continue;
+		cv->ops->settle(bo);
+		accmem_bo_put_user(bo);
+		cond_resched();
+	}
+	accmem_carveout_lock(cv);
+	list_splice(&seen, &account->memory[cv->index].mapped);
+	accmem_carveout_unlock(cv);
+}
+
+/**
+ * accmem_mapping_revoke() - remove the user mappings of an account
+ * @account: the account
+ * @carveouts: carveouts of the device, whose memory is revoked
+ *
+ * A fault that began before the revocation may have returned a page that is not mapped
+ * yet. The page is locked until it is, so the function waits for the lock.
+ *
+ * Context: Process context. One task at a time for a device. Takes and releases the locks
+ * of carveouts, pages and of the address_space. May sleep.
+ */
+void accmem_mapping_revoke(struct accmem_account *account,
+			   struct accmem_carveouts *carveouts)
+{
+	struct file *file = READ_ONCE(account->file);
+	struct accmem_carveout *cv;
+
+	if (!file)
+		return;
+	for (cv = carveouts->cvs; cv < carveouts->end; cv++) {
+		if (cv->ops->settle)
+			mapping_settle(account, cv);
+	}
+	unmap_mapping_range(file->f_mapping, 0, 0, 1);
 }

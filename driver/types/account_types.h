@@ -85,6 +85,7 @@ struct accmem_user {
  * @allocated: bytes of the account, in any state
  * @quarantined: quarantined buffer objects, the least recently checked first
  * @nr_quarantined: number of entries in @quarantined
+ * @mapped: buffer objects that were ever mapped, until they are quarantined or freed
  *
  * Guarded by the carveout's lock.
  */
@@ -92,6 +93,7 @@ struct accmem_account_memory {
 	u64 allocated;
 	struct list_head quarantined;
 	unsigned int nr_quarantined;
+	struct list_head mapped;
 };
 
 /**

@@ -100,6 +100,8 @@ enum accmem_release {
  * @split_finish: remove the pages of @rest from the bo that was split, and wait for
  *	faults and accesses that may reach them, if there can be any: the wait takes the
  *	lock under which fault() and access() compare accmem_bo.size. Required.
+ * @settle: wait for faults on a bo that have returned a locked page, until the page is
+ *	mapped. No fault begins any more. Absent if fault() maps the memory itself.
  * @clear: clear a free chunk that the cleaner has. Fails with -ENOMEM. Absent if free
  *	memory is always clean.
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if
@@ -130,6 +132,7 @@ struct accmem_backing_ops {
 	u64 (*shrink_floor)(struct accmem_bo *bo, u64 size);
 	int (*split)(struct accmem_bo *bo, struct accmem_bo *rest);
 	void (*split_finish)(struct accmem_bo *bo, struct accmem_bo *rest);
+	void (*settle)(struct accmem_bo *bo);
 	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
 	void (*destroy)(struct accmem_carveout *cv);
 	void (*isolate)(struct accmem_carveout *cv, u64 offset, u64 size);

@@ -104,7 +104,8 @@ struct accmem_shared {
  *	nor shrinks the bo. Incremented under the context's lock.
  * @link: link in accmem_carveout.quarantine.list, .pending or .overdue; guarded by the
  *	carveout's lock
- * @own_link: link in accmem_account_memory.quarantined; guarded by the carveout's lock
+ * @own_link: link in accmem_account_memory.mapped, or in accmem_account_memory.quarantined;
+ *	guarded by the carveout's lock
  * @pending: the free of the bo is pending, and @link is in accmem_carveout.pending or
  *	.overdue. Written under the carveout's lock, read without.
  * @wake_on_put: dropping a user's reference must wake waiters, because the bo is a
