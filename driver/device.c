@@ -51,6 +51,7 @@ static dev_t region;
 static struct class device_class = { .name = "accmem" };
 static DEFINE_IDA(device_numbers);
 static atomic_t nr_devices; /* that are not freed yet */
+static struct workqueue_struct *destroy_wq; /* frees devices */
 
 /*
  * Set once the devices of the parameters are registered. Until then the load may fail and
@@ -215,7 +216,7 @@ static void device_release_last(struct device *d)
 	struct accmem_device *dev =
 		container_of(d, struct accmem_device, device);
 
-	queue_work(accmem_wq, &dev->destroy);
+	queue_work(destroy_wq, &dev->destroy);
 }
 
 static struct accmem_carveouts *
@@ -417,7 +418,8 @@ void accmem_device_start(void)
  * accmem_device_remove() - remove a device from the view of programs, and drop it
  * @dev: the device, registered or not, and revoked for good if it was registered
  *
- * The device is freed when the last of its accounts has ended.
+ * The device is freed when the last of its accounts has ended. If that is so already, its
+ * number and its memory are free when the function returns.
  *
  * Context: Process context. Waits for readers of sysfs and debugfs. May sleep.
  */
@@ -433,6 +435,7 @@ void accmem_device_remove(struct accmem_device *dev)
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		accmem_clear_end(cv);
 	put_device(&dev->device);
+	flush_workqueue(destroy_wq);
 }
 
 /**
@@ -440,18 +443,27 @@ void accmem_device_remove(struct accmem_device *dev)
  *
  * Context: Process context, during module init. May sleep.
  *
- * Return: 0, or an error of alloc_chrdev_region() or class_register().
+ * Return: 0; -ENOMEM; an error of alloc_chrdev_region() or class_register().
  */
 int accmem_device_init(void)
 {
 	int err;
 
+	destroy_wq = alloc_workqueue("accmem-destroy", WQ_UNBOUND, 0);
+	if (!destroy_wq)
+		return -ENOMEM;
 	err = alloc_chrdev_region(&region, 0, ACCMEM_MAX_DEVICES, "accmem");
 	if (err)
-		return err;
+		goto err_wq;
 	err = class_register(&device_class);
 	if (err)
-		unregister_chrdev_region(region, ACCMEM_MAX_DEVICES);
+		goto err_region;
+	return 0;
+
+err_region:
+	unregister_chrdev_region(region, ACCMEM_MAX_DEVICES);
+err_wq:
+	destroy_workqueue(destroy_wq);
 	return err;
 }
 
@@ -467,4 +479,5 @@ void accmem_device_exit(void)
 	wait_var_event(&nr_devices, !atomic_read(&nr_devices));
 	class_unregister(&device_class);
 	unregister_chrdev_region(region, ACCMEM_MAX_DEVICES);
+	destroy_workqueue(destroy_wq);
 }
