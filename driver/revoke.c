@@ -168,14 +168,20 @@ void accmem_device_resume(struct accmem_device *dev, bool kept)
 int accmem_context_renew(struct accmem_context *ctx)
 {
 	struct accmem_carveouts *carveouts = ctx->carveouts;
-	u32 epoch = READ_ONCE(carveouts->epoch);
+	bool empty;
+	u32 epoch;
 
-	if (accmem_is_revoked(carveouts))
-		return accmem_revoked_error(carveouts);
-	accmem_reclaim_end(ctx);
-	spin_lock(&ctx->lock);
-	if (RB_EMPTY_ROOT(&ctx->va_tree))
-		WRITE_ONCE(ctx->epoch, epoch);
-	spin_unlock(&ctx->lock);
+	do {
+		epoch = READ_ONCE(carveouts->epoch);
+		if (epoch & 1)
+			return accmem_revoked_error(carveouts);
+		accmem_reclaim_end(ctx);
+		spin_lock(&ctx->lock);
+		empty = RB_EMPTY_ROOT(&ctx->va_tree);
+		if (empty)
+			WRITE_ONCE(ctx->epoch, epoch);
+		spin_unlock(&ctx->lock);
+		/* Not valid, though empty: there was another reset meanwhile. */
+	} while (empty && !accmem_context_is_valid(ctx));
 	return accmem_context_is_valid(ctx) ? 0 : -ECONNRESET;
 }
