@@ -241,6 +241,21 @@ int accmem_describe_add(struct accmem_description *kind, const char *text)
 	return err;
 }
 
+/* Publish a device, unless its driver was unbound meanwhile. */
+static int described_publish(struct described *d)
+{
+	struct accmem_provider *provider;
+	int err = 0;
+
+	device_lock(&d->pdev->dev);
+	d->is_published = true;
+	provider = platform_get_drvdata(d->pdev);
+	if (provider)
+		err = accmem_provider_publish(provider);
+	device_unlock(&d->pdev->dev);
+	return err;
+}
+
 /**
  * accmem_describe_start() - publish the devices that were added so far
  *
@@ -257,8 +272,7 @@ int accmem_describe_start(void)
 
 	mutex_lock(&devices_lock);
 	list_for_each_entry_reverse(d, &devices, link) {
-		d->is_published = true;
-		err = accmem_provider_publish(platform_get_drvdata(d->pdev));
+		err = described_publish(d);
 		if (err)
 			break;
 	}
@@ -292,7 +306,7 @@ static ssize_t new_device_store(struct device_driver *driver, const char *text,
 }
 static DRIVER_ATTR_WO(new_device);
 
-/* Take the described device with a name off the list. */
+/* Take the described device with a name, or any if @name is NULL, off the list. */
 static struct described *described_take(const struct accmem_description *kind,
 					const char *name)
 {
@@ -301,7 +315,7 @@ static struct described *described_take(const struct accmem_description *kind,
 	mutex_lock(&devices_lock);
 	list_for_each_entry(d, &devices, link) {
 		if (d->kind == kind &&
-		    sysfs_streq(dev_name(&d->pdev->dev), name)) {
+		    (!name || sysfs_streq(dev_name(&d->pdev->dev), name))) {
 			list_del(&d->link);
 			found = d;
 			break;
@@ -351,18 +365,14 @@ int accmem_describe_init(struct accmem_description *kind)
  * accmem_describe_exit() - remove all devices of a kind, and the driver
  * @kind: the kind
  *
- * Context: Process context. May sleep.
+ * Context: Process context. Takes and releases devices_lock. May sleep.
  */
 void accmem_describe_exit(struct accmem_description *kind)
 {
-	struct described *d, *next;
+	struct described *d;
 
-	/* First the files, so that nobody adds a device any more. */
+	/* First the files, so that nobody adds a device of the kind any more. */
 	platform_driver_unregister(&kind->driver);
-	list_for_each_entry_safe(d, next, &devices, link) {
-		if (d->kind != kind)
-			continue;
-		list_del(&d->link);
+	while ((d = described_take(kind, NULL)))
 		described_free(d);
-	}
 }
