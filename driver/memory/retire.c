@@ -63,6 +63,7 @@ static void retire_unmap_account(struct accmem_carveout *cv,
 	}
 	offset += accmem_carveout_mmap_base(cv);
 	accmem_mapping_drop_1g(mapping, offset);
+	accmem_mapping_drop_1g(mapping, offset + size);
 	unmap_mapping_range(mapping, offset, size, 1);
 }
 
