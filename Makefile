@@ -7,7 +7,7 @@ BUILD := $(ROOT)/build
 # What tools/compile stands before
 export PATH := $(BUILD)/compilers:$(patsubst $(BUILD)/compilers:%,%,$(PATH))
 KDIR ?= /lib/modules/$(shell uname -r)/build
-LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
+LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan pci programs
 
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
@@ -26,6 +26,7 @@ help:
 	@echo '    make test-stock-7.3   selftests on the stock 7.3 kernel of the backports'
 	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
 	@echo '    make test-kcsan       selftests under the race detector'
+	@echo '    make test-pci         selftests on a BAR, and the driver of PCI devices'
 	@echo '    make test-programs    SQLite, NumPy, PyTorch, Redis and stress-ng on a device'
 	@echo '  make test-quick       lib/, KUnit and one boot in two minutes; the boot with'
 	@echo '                        a few programs, or TESTS="realloc realloc_*"'

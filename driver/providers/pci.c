@@ -23,8 +23,9 @@
 
 static int pci_bar = -1;
 module_param(pci_bar, int, 0644);
-MODULE_PARM_DESC(pci_bar,
-		 "BAR with the memory of a PCI device (default: the largest that is prefetchable, else the largest)");
+MODULE_PARM_DESC(
+	pci_bar,
+	"BAR with the memory of a PCI device (default: the largest that is prefetchable, else the largest)");
 
 /* Return the larger of two BARs of a device; @a may be -1. */
 static int pci_larger(struct pci_dev *pdev, int a, int b)
@@ -205,9 +206,13 @@ static void pci_reset_prepare(struct pci_dev *pdev)
 	accmem_provider_revoke(pci_provider(pdev), ACCMEM_REVOKE_RESET);
 }
 
-/* The end of a reset, and of the recovery from an error. Nothing if nothing was revoked. */
+/*
+ * The end of a reset, of sleep, and of the recovery from an error, in which perhaps nothing
+ * was revoked. The core has used up the state that probe() saved for slot_reset().
+ */
 static void pci_reset_done(struct pci_dev *pdev)
 {
+	pci_save_state(pdev);
 	accmem_provider_resume(pci_provider(pdev), false);
 }
 

@@ -21,13 +21,11 @@ FIXTURE_VARIANT(huge_1g)
 	uint32_t cache_mode;
 };
 
-FIXTURE_VARIANT_ADD(huge_1g, wb)
-{
+FIXTURE_VARIANT_ADD(huge_1g, wb){
 	.cache_mode = ACCMEM_CACHE_WB,
 };
 
-FIXTURE_VARIANT_ADD(huge_1g, wc)
-{
+FIXTURE_VARIANT_ADD(huge_1g, wc){
 	.cache_mode = ACCMEM_CACHE_WC,
 };
 
@@ -117,8 +115,7 @@ TEST_F(huge_1g, hole)
 	ASSERT_EQ(0, munmap(hole, 4096));
 	EXPECT_EQ(SIGSEGV, accmem_try_write(hole, 0));
 	ASSERT_EQ(hole, accmem_mmap_at(hole, self->fd,
-				       self->buf.mmap_offset +
-					       (hole - self->p),
+				       self->buf.mmap_offset + (hole - self->p),
 				       4096, RW, MAP_SHARED | MAP_FIXED));
 	EXPECT_EQ(-1, accmem_check(self->p + MIB(510), MIB(6), 1));
 }
@@ -144,8 +141,8 @@ TEST_F(huge_1g, protected)
 /* The kernel's log stays clean: see tools/vm.d/judge. */
 TEST_F(huge_1g, moved)
 {
-	char *to = mmap(NULL, GIB(3), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS |
-							 MAP_NORESERVE, -1, 0);
+	char *to = mmap(NULL, GIB(3), PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	char *at = to + MIB(4) + 4096;
 	uint64_t word;
 

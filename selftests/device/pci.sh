@@ -1,0 +1,247 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The driver of PCI devices: binding, the choice of the BAR, and how a user of the memory
+# sees the device go away or be reset. The devices are those of the lane "pci" in
+# tools/lanes: ivshmem (a BAR that is memory, behind a port with hotplug), nvme (a BAR that
+# is memory, and function level reset), pci-testdev (a BAR without memory), and a port
+# without room.
+
+set -euo pipefail
+# shellcheck source=selftests/device/helpers/module.sh
+. "$(dirname "$0")/helpers/module.sh"
+
+bus=/sys/bus/pci
+driver=$bus/drivers/accmem-pci
+accmem=''
+
+# find VENDOR:DEVICE: print the address of the first PCI device with these numbers
+find_pci()
+{
+	local dir vendor device
+
+	for dir in "$bus"/devices/*; do
+		read -r vendor <"$dir/vendor"
+		read -r device <"$dir/device"
+		if [ "$vendor:$device" = "$1" ]; then
+			echo "${dir##*/}"
+			return
+		fi
+	done
+	return 1
+}
+
+# within COMMAND...: the command succeeds within 20 seconds
+within()
+{
+	local _
+
+	for _ in {1..200}; do
+		! "$@" || return 0
+		sleep 0.1
+	done
+	why "not within 20 s: $*"
+}
+
+# Set $accmem to the name of the device in /dev of a PCI device.
+find_accmem()
+{
+	local dir
+
+	for dir in "$bus/devices/$1"/accmem/accmem*; do
+		accmem=/dev/${dir##*/}
+		[ ! -c "$accmem" ] || return 0
+	done
+	return 1
+}
+
+is_absent()
+{
+	[ ! -e "$bus/devices/$1" ]
+}
+
+bind()
+{
+	echo accmem-pci >"$bus/devices/$1/driver_override"
+	echo "$1" 2>/dev/null >"$driver/bind" && find_accmem "$1"
+}
+
+unbind()
+{
+	echo "$1" >"$driver/unbind"
+}
+
+# refused ADDRESS TEXT: the device is not bound, and the kernel log says why, once
+refused()
+{
+	local said
+
+	dmesg -c >/dev/null
+	if bind "$1"; then
+		unbind "$1"
+		why "the device was bound"
+		return
+	fi
+	said=$(dmesg -c)
+	[ "$(grep -c "accmem-pci $1: .*$2" <<<"$said")" = 1 ] || why "$said"
+}
+
+# refused_bar NUMBER TEXT: likewise, with a BAR that root chooses
+refused_bar()
+{
+	local status=0
+
+	echo "$1" >/sys/module/accmem/parameters/pci_bar
+	refused "$iv" "$2" || status=$?
+	echo -1 >/sys/module/accmem/parameters/pci_bar
+	return "$status"
+}
+
+# user gone|reset COMMAND...: a user of the memory sees what the command does
+user()
+{
+	local kind=$1 out result='' status=0
+
+	shift
+	exec {out}< <("$helpers/revoked" "$kind" "$accmem")
+	read -r result <&"$out" || true
+	[ "$result" = held ] || why "no user: $result" || return
+	"$@" || why "$* failed" || status=1
+	read -r -t 100 result <&"$out" || true
+	exec {out}<&-
+	[ "$result $status" = "ok 0" ]
+}
+
+# What a program stores through its mapping is in the memory of the device.
+is_in_bar()
+{
+	echo 1 >/proc/sys/vm/drop_caches
+	grep -qa "memory of a PCI device" "$ACCMEM_RUN/bar" || return
+	unbind "$iv"
+}
+
+# The memory of a user that has gone is not given to the next one.
+is_cleared()
+{
+	bind "$iv" || return
+	"$helpers/hold" populate "$accmem" $((32 << 20)) >/dev/null
+}
+
+take_away()
+{
+	echo 1 >"$bus/devices/$iv/remove"
+}
+
+rescan()
+{
+	echo 1 >"$bus/rescan"
+	[ -e "$bus/devices/$iv" ] && bind "$iv"
+}
+
+unplug()
+{
+	"$ACCMEM_MONITOR" device_del iv && within is_absent "$iv"
+}
+
+# QEMU does not let a device have an object that another has had.
+plug()
+{
+	"$ACCMEM_MONITOR" object_add "memory-backend-ram,id=$1,size=64M" &&
+		"$ACCMEM_MONITOR" device_add \
+			"ivshmem-plain,id=iv,memdev=$1,bus=$2" &&
+		within find_pci 0x1af4:0x1110 >/dev/null
+}
+
+reset_by()
+{
+	echo "$2" >"$bus/devices/$1/reset_method" &&
+		echo 1 >"$bus/devices/$1/reset"
+}
+
+# A fatal error of the port resets what is behind it.
+fatal_error()
+{
+	"$ACCMEM_MONITOR" pcie_aer_inject_error rp MALF_TLP >/dev/null
+}
+
+harmless_error()
+{
+	"$ACCMEM_MONITOR" pcie_aer_inject_error rp COMP_TIME >/dev/null || return
+	sleep 1
+	"$helpers/hold" populate "$accmem" $((4 << 20)) >/dev/null
+}
+
+binds_again()
+{
+	local i
+
+	for ((i = 0; i < (ACCMEM_SCALE + 9) / 10; i++)); do
+		bind "$iv" || return
+		user gone unbind "$iv" || return
+	done
+}
+
+resets_again()
+{
+	local i
+
+	for ((i = 0; i < (ACCMEM_SCALE + 9) / 10; i++)); do
+		user reset reset_by "$iv" bus || return
+	done
+}
+
+# Users stay while the device comes and goes, and free what they hold at last.
+stays_held()
+{
+	local holder status=0
+
+	coproc holder { "$helpers/hold" mapped "$accmem"; }
+	read -r _ <&"${holder[0]}"
+	unbind "$iv" && bind "$iv" || status=$?
+	"$helpers/hold" populate "$accmem" $((32 << 20)) >/dev/null ||
+		status=$?
+	eval "exec ${holder[1]}>&-"
+	# shellcheck disable=SC2154 # coproc sets it
+	wait "$holder_PID" || true
+	return "$status"
+}
+
+if ! iv=$(find_pci 0x1af4:0x1110); then
+	echo "1..1"
+	echo "ok 1 # SKIP needs the devices of the lane pci"
+	exit
+fi
+: "${ACCMEM_SCALE:=100}"
+find_accmem "$iv" && unbind "$iv"
+
+for number in 0 5 6 64 2147483647; do
+	check "BAR $number" refused_bar "$number" "BAR $number: "
+done
+check "a device is bound" bind "$iv"
+check "the BAR is claimed" grep -q 'accmem$' /proc/iomem
+check "unbind; stores were in the BAR" user gone is_in_bar
+check "bind again, with other memory" is_cleared
+check "remove" user gone take_away
+check "rescan" rescan
+check "bus reset" user reset reset_by "$iv" bus
+check "an error that is not fatal" harmless_error
+check "a fatal error of the port" user reset fatal_error
+check "a user that stays" stays_held
+check "resets, again and again" resets_again
+check "unplug" user gone unplug
+check "plug" plug bar1 rp
+iv=$(find_pci 0x1af4:0x1110)
+check "bind what was plugged" bind "$iv"
+check "unbind" user gone unbind "$iv"
+check "bind and unbind, again and again" binds_again
+unplug || true
+check "plug into a port without room" plug bar2 rp2
+iv=$(find_pci 0x1af4:0x1110)
+check "no room" refused "$iv" "no room"
+nv=$(find_pci 0x1b36:0x0010)
+check "another device" bind "$nv"
+check "function level reset" user reset reset_by "$nv" flr
+check "unbind another device" user gone unbind "$nv"
+test=$(find_pci 0x1b36:0x0005)
+check "a BAR without memory" refused "$test" "without memory"
+finish
