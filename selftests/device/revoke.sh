@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Devices that are reset or go away while programs use them: helpers/revoke, on a device of
+# Devices that are reset or go away while programs use them: helpers/revoke*, on a device of
 # each backing. Devices that root makes and deletes at run time, and what holds the module.
 
 set -euo pipefail
@@ -11,7 +11,7 @@ drivers=/sys/bus/platform/drivers
 emulated=$drivers/accmem-emulated
 phys=$drivers/accmem-phys
 
-# write FILE TEXT: can the text be written?
+# write FILE TEXT: can the text, which is not empty and one line, be written?
 write()
 {
 	(printf '%s' "$2" >"$1") 2>/dev/null
@@ -57,7 +57,7 @@ deletes_by_name_only()
 {
 	local name
 
-	for name in "" 0 accmem0 accmem-emulated "accmem-emulated.99999.auto" \
+	for name in $'\n' 0 accmem0 accmem-emulated "accmem-emulated.99999.auto" \
 		"$(bound "$phys" | head -n 1)"; do
 		! write "$emulated/delete_device" "$name" ||
 			why "'$name' was deleted" || return
@@ -65,42 +65,26 @@ deletes_by_name_only()
 	[ "$(nodes)" = 3 ]
 }
 
-# hold HOW DEVICE: start a holder in the background; its input is $hold
-hold()
-{
-	local line
-
-	coproc holder { exec "$helpers/hold" "$1" "$2"; }
-	# shellcheck disable=SC2154 # set by coproc
-	pid=$holder_PID
-	exec {hold}>&"${holder[1]}"
-	read -r line <&"${holder[0]}" || line=''
-	[ "$line" = held ] || why "the holder says '$line'"
-}
-
-# let_go: end the holder
-let_go()
-{
-	exec {hold}>&-
-	eval "exec ${holder[1]}>&-" 2>/dev/null || true
-	kill "$pid" 2>/dev/null || true
-	wait "$pid" 2>/dev/null || true
-}
-
 # The module stays as long as a program holds a device that is gone.
 is_kept_by_zombie()
 {
-	local status=0 pid hold driver name
+	local status=0 driver=$emulated name line
 
-	driver=$emulated
 	[ "$2" = /dev/accmem0 ] || driver=$phys
-	name=$(basename "$(readlink "/sys/class/accmem/${2##*/}/device")")
-	hold "$1" "$2" || status=1
+	name=$(readlink "/sys/class/accmem/${2##*/}/device")
+	name=${name##*/}
+	coproc holder { exec "$helpers/hold" "$1" "$2"; }
+	# shellcheck disable=SC2154 # set by coproc
+	local pid=$holder_PID in=${holder[1]}
+
+	read -r line <&"${holder[0]}" || line=''
+	[ "$line" = held ] || why "the holder says '$line'" || status=1
 	write "$driver/delete_device" "$name" || why "cannot be deleted" ||
 		status=1
 	[ ! -e "$2" ] || why "the node stays" || status=1
 	! rmmod accmem 2>/dev/null || why "rmmod worked" || status=1
-	let_go
+	exec {in}>&-
+	wait "$pid" || true
 	unload || why "rmmod is refused afterwards" || status=1
 	loaded || load "${three[@]}" || status=1
 	return "$status"
@@ -113,7 +97,7 @@ sixteen()
 
 	for i in {0..20}; do
 		write "$emulated/new_device" 4K || break
-		exec {fd}<>/dev/accmem$((i + 3)) || why "open $i" || status=1
+		exec {fd}</dev/accmem$((i + 3)) || why "open $i" || status=1
 		fds+=("$fd")
 		write "$emulated/delete_device" "$(bound "$emulated" | tail -n 1)" ||
 			why "delete $i" || status=1
@@ -139,7 +123,7 @@ sixteen()
 opens()
 {
 	while [ ! -e "$1" ]; do
-		(exec 9<>/dev/accmem0) 2>/dev/null || true
+		(exec 9</dev/accmem0) 2>/dev/null || true
 	done
 }
 
@@ -207,16 +191,17 @@ three=(emulated=64M host=64M
 free=$((start + (96 << 20)))
 
 if reload "${three[@]}"; then
-	"$helpers/revoke" || failed=$((failed + 1))
-	"$helpers/revoke_storm" || failed=$((failed + 1))
+	for program in revoke revoke_users revoke_storm; do
+		"$helpers/$program" || failed=$((failed + 1))
+	done
 else
 	check "devices to test" false
 fi
-for value in "" 0 1 4097 -1 x 1Q 1M+ 1M/fast 1M,1M "1M 1M" $'1M\n1M' 17T \
+for value in $'\n' " " 0 1 4097 -1 x 1Q 1M+ 1M/fast 1M,1M "1M 1M" 17T \
 	4K+4K+4K+4K+4K+4K+4K+4K+4K "$(printf '%4000s' 1M+)"; do
 	check "new_device: emulated '${value:0:20}'" refuses "$emulated" "$value"
 done
-for value in "" 1M "2M@" "@$free" "2M@x" "3M@$free" "2M@$free:pages" \
+for value in $'\n' 1M "2M@" "@$free" "2M@x" "3M@$free" "2M@$free:pages" \
 	"2M@16M" "2M@$start" "2M@$start:nopages" "2M@$free+2M@$free"; do
 	check "new_device: phys '$value'" refuses "$phys" "$value"
 done

@@ -79,7 +79,7 @@ TEST_F(abi_tmem, commands_belong_to_their_file)
 	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(ACCMEM_IOC_MAGIC, 0x26),
 					&info));
 	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(0x42, 0x20), &info));
-	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, _IO(ACCMEM_IOC_MAGIC, 0x13),
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, _IO(ACCMEM_IOC_MAGIC, 0x15),
 					&info));
 }
 

@@ -149,8 +149,8 @@ static void use_realloc(struct worker *w, int fd, struct buffer *b)
 
 	if (!b->a.address || !(b->a.flags & ACCMEM_ALLOC_RESIZABLE) || b->p)
 		return;
-	if (!saw(w, "REALLOC", accmem_ioctl_realloc(fd, b->a.address,
-						    b->length * 2, 0, &r)))
+	if (!saw(w, "REALLOC",
+		 accmem_ioctl_realloc(fd, b->a.address, b->length * 2, 0, &r)))
 		b->a.address = r.address;
 }
 
@@ -243,8 +243,9 @@ static void use_device(struct worker *w, int fd)
 			break;
 		default:
 			for (position += i; accmem_random(&w->seed) % 4;)
-				buffer_drop(w, fd, &b[accmem_random(&w->seed) %
-						      BUFFERS]);
+				buffer_drop(w, fd,
+					    &b[accmem_random(&w->seed) %
+					       BUFFERS]);
 		}
 	}
 	if (stream >= 0 && accmem_random(&w->seed) % 2) {
