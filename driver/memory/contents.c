@@ -113,8 +113,8 @@ int accmem_bo_populate(struct accmem_bo *bo, u64 offset, u64 end)
 
 /* Copy between addresses of the kernel. A missing page of @from is zero, as in @to. */
 static int contents_copy_bytes(struct accmem_bo *to, u64 to_offset,
-				  struct accmem_bo *from, u64 from_offset,
-				  u64 size)
+			       struct accmem_bo *from, u64 from_offset,
+			       u64 size)
 {
 	void *source, *target;
 	u64 part, room;

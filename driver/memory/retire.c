@@ -166,7 +166,8 @@ static int retire_remembered_part(void *arg, u64 start, u64 size,
 {
 	struct accmem_carveout *cv = arg;
 
-	return retire_range(cv, start - cv->ops->physical_at(cv, 0), size, cause);
+	return retire_range(cv, start - cv->ops->physical_at(cv, 0), size,
+			    cause);
 }
 
 /**

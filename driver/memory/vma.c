@@ -94,7 +94,7 @@ static int vma_access(struct vm_area_struct *vma, unsigned long address,
 }
 
 static vm_fault_t __maybe_unused vma_huge_fault(struct vm_fault *vmf,
-						 unsigned int order)
+						unsigned int order)
 {
 	struct accmem_bo *bo = vmf->vma->vm_private_data;
 	int section;

@@ -79,8 +79,8 @@ TEST_F(abi_tmem, commands_belong_to_their_file)
 	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(ACCMEM_IOC_MAGIC, 0x26),
 					&info));
 	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(0x42, 0x20), &info));
-	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, _IO(ACCMEM_IOC_MAGIC, 0x15),
-					&info));
+	EXPECT_EQ(-ENOTTY,
+		  accmem_ioctl(self->fd, _IO(ACCMEM_IOC_MAGIC, 0x15), &info));
 }
 
 /* Every structure is too short, too long, or at an address that cannot be read. */
