@@ -186,8 +186,11 @@ accmem_folio_area(struct file *file, unsigned long address, unsigned long size,
  */
 static inline bool accmem_may_insert_huge(unsigned long pfn, unsigned int order)
 {
-	return IS_ENABLED(ACCMEM_HAVE_ZAP_SPECIAL) || order != PMD_ORDER ||
-	       pfn_valid(pfn);
+#ifdef ACCMEM_HAVE_ZAP_SPECIAL
+	return true;
+#else
+	return order != PMD_ORDER || pfn_valid(pfn);
+#endif
 }
 
 static inline vm_fault_t

@@ -25,7 +25,6 @@
  * Locking: accmem_bo.lock guards the filling of accmem_bo.pages. The page lock keeps a
  * page in its buffer object: a shrink takes the page lock after it has removed a page.
  */
-#include <linux/capability.h>
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -41,7 +40,6 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "core/failed.h"
-#include "core/size_param.h"
 #include "internal.h"
 #include "memory/bo.h"
 #include "types/backing_types.h"
@@ -49,60 +47,10 @@
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
 #define EMULATED_RELEASE_MAX 16u /* pages freed in one call */
 
-static unsigned long long resident_max;
-module_param_cb(max_resident_bytes, &accmem_size_param_ops, &resident_max,
-		0644);
-__MODULE_PARM_TYPE(max_resident_bytes, "ullong");
-MODULE_PARM_DESC(max_resident_bytes,
-		 "host memory that all devices may use (0: half of RAM)");
-
-static unsigned long long resident_share;
-module_param_cb(max_resident_bytes_per_user, &accmem_size_param_ops,
-		&resident_share, 0644);
-__MODULE_PARM_TYPE(max_resident_bytes_per_user, "ullong");
-MODULE_PARM_DESC(max_resident_bytes_per_user,
-		 "the same for a user (0: half of max_resident_bytes)");
-
 static bool uncached;
 module_param_named(emulated_uncached, uncached, bool, 0444);
 MODULE_PARM_DESC(emulated_uncached,
 		 "ordinary memory also uncached and WC (default N)");
-
-static atomic64_t resident; /* pages of all emulated carveouts */
-
-/* Charge pages to the user of a bo. With CAP_SYS_RESOURCE the share does not apply. */
-static bool emulated_charge_user(struct accmem_user *user, long pages,
-				 u64 share)
-{
-	return accmem_add_within(&user->resident, pages, share) ||
-	       (capable(CAP_SYS_RESOURCE) &&
-		accmem_add_within(&user->resident, pages, U64_MAX));
-}
-
-static bool emulated_add_resident(struct accmem_bo *bo, long pages)
-{
-	u64 share = READ_ONCE(resident_share) >> PAGE_SHIFT;
-	u64 max = READ_ONCE(resident_max) >> PAGE_SHIFT;
-	struct accmem_user *user = bo->account->user;
-
-	if (!max)
-		max = totalram_pages() / 2;
-	if (!emulated_charge_user(user, pages, share ?: max / 2))
-		return false;
-	if (!accmem_add_within(&resident, pages, max)) {
-		atomic64_sub(pages, &user->resident);
-		return false;
-	}
-	atomic64_add(pages, &bo->cv->resident);
-	return true;
-}
-
-static void emulated_sub_resident(struct accmem_bo *bo, long pages)
-{
-	atomic64_sub(pages, &bo->cv->resident);
-	atomic64_sub(pages, &resident);
-	atomic64_sub(pages, &bo->account->user->resident);
-}
 
 /*
  * Has a page failed? The kernel marks the page, but not always its folio: with the mark of
@@ -147,7 +95,7 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 	    WARN_ON_ONCE(accmem_cache_mode_set_pages(ACCMEM_CACHE_WB, page,
 						     1u << order)))
 		return;
-	emulated_sub_resident(bo, 1l << order);
+	accmem_resident_sub(bo, 1l << order);
 	if (order)
 		accmem_show_charge(page);
 	page_folio(page)->mapping = NULL;
@@ -175,18 +123,18 @@ static struct page *emulated_new_page(struct accmem_bo *bo, unsigned int order)
 	struct page *page;
 
 	gfp |= order ? emulated_folio_gfp(bo) : __GFP_RETRY_MAYFAIL;
-	if (!emulated_add_resident(bo, 1l << order))
+	if (!accmem_resident_add(bo, 1l << order))
 		return NULL;
 	page = cv->node == NUMA_NO_NODE ?
 		       alloc_pages(gfp, order) :
 		       alloc_pages_node(cv->node, gfp, order);
 	if (!page) {
-		emulated_sub_resident(bo, 1l << order);
+		accmem_resident_sub(bo, 1l << order);
 		return NULL;
 	}
 	if (bo->cache_mode != ACCMEM_CACHE_WB &&
 	    accmem_cache_mode_set_pages(bo->cache_mode, page, 1u << order)) {
-		emulated_sub_resident(bo, 1l << order);
+		accmem_resident_sub(bo, 1l << order);
 		__free_pages(page, order);
 		return NULL;
 	}

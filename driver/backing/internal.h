@@ -53,6 +53,10 @@ bool accmem_pins_is_hidden(struct accmem_bo *bo, u64 since,
 void accmem_pins_unmap(struct accmem_carveout *cv,
 		       struct accmem_account *account, u64 at);
 
+/* resident.c */
+bool accmem_resident_add(struct accmem_bo *bo, long pages);
+void accmem_resident_sub(struct accmem_bo *bo, long pages);
+
 /* clear_sync.c */
 int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 		      accmem_clear_run_fn clear);

@@ -151,7 +151,8 @@ static u64 map_entry_max(const struct accmem_export *export, struct device *dev)
 
 	if (!map_has_pages(export))
 		return MAP_ENTRY;
-	return max(round_down(min(max, MAP_ENTRY), PAGE_SIZE), (u64)PAGE_SIZE);
+	return max_t(u64, round_down(min(max, MAP_ENTRY), PAGE_SIZE),
+		     PAGE_SIZE);
 }
 
 static unsigned int map_count_entries(struct accmem_export *export, u64 max)

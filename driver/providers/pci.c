@@ -23,9 +23,8 @@
 
 static int pci_bar = -1;
 module_param(pci_bar, int, 0644);
-MODULE_PARM_DESC(
-	pci_bar,
-	"BAR with the memory of a PCI device (default: the largest that is prefetchable, else the largest)");
+MODULE_PARM_DESC(pci_bar,
+		 "BAR of a PCI device (default: the largest prefetchable one)");
 
 /* Return the larger of two BARs of a device; @a may be -1. */
 static int pci_larger(struct pci_dev *pdev, int a, int b)
@@ -63,7 +62,7 @@ static const char *pci_bar_fault(struct pci_dev *pdev, int bar)
 	if (!(pci_resource_flags(pdev, bar) & IORESOURCE_MEM))
 		return "the BAR has ports, not memory";
 	if (!IS_ALIGNED(pci_resource_len(pdev, bar), SZ_2M))
-		return "the size is not a multiple of 2 MiB; a larger BAR may have no room in the bridge";
+		return "the size is not a multiple of 2 MiB, perhaps for lack of room in the bridge";
 	return NULL;
 }
 

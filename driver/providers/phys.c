@@ -12,6 +12,10 @@
 #include "core/size_param.h"
 #include "internal.h"
 
+#define PHYS_RULE                                                              \
+	"not SIZE@ADDRESS or SIZE@ADDRESS:nopages, up to 16T a device, where " \
+	"both are "
+
 static bool phys_parse(const char *word, struct accmem_range *range)
 {
 	const char *rest, *colon = strchr(word, ':');
@@ -29,7 +33,6 @@ static bool phys_parse(const char *word, struct accmem_range *range)
 struct accmem_description accmem_phys = {
 	.driver.driver.name = "accmem-phys",
 	.parameter = "phys",
-	.rule = "not SIZE@ADDRESS or SIZE@ADDRESS:nopages, up to 16T a device, "
-		"where both are " ACCMEM_SIZE_RULE,
+	.rule = PHYS_RULE ACCMEM_SIZE_RULE,
 	.parse = phys_parse,
 };

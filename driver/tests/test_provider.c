@@ -240,7 +240,9 @@ static const struct kernel_param_ops pin_ops = {
 	.set = pin_set,
 	.get = pin_get,
 };
+
 static const struct kernel_param_ops unpin_ops = { .set = unpin_set };
+
 module_param_cb(pin, &pin_ops, NULL, 0600);
 module_param_cb(unpin, &unpin_ops, NULL, 0200);
 
@@ -264,30 +266,44 @@ static int add(u64 size, phys_addr_t start, u32 flags)
 	return accmem_provider_add_range(provider, &range);
 }
 
-/* Calls that must fail, and leave nothing behind. */
+/* Ranges that must be refused, and leave nothing behind. */
 static int check_refusals(void)
 {
-	return check(accmem_provider_publish(provider) == -EINVAL, "publication without a range") ?:
-		       check(add(0, SZ_2M, 0) == -EINVAL, "no bytes")	     ?:
-		       check(add(SZ_2M, SZ_4K, 0) == -EINVAL, "not aligned") ?:
-		       check(add(SZ_2M, SZ_16M, 0) == -EINVAL, "System RAM") ?:
-		       check(add(SZ_2M, SZ_16M, ACCMEM_RANGE_CLAIMED) == -EINVAL, "System RAM that is claimed") ?:
-		       check(add(SZ_2M, 0, ~0u) == -EINVAL, "unknown flags") ?:
-		       check(add(SZ_2M, ~(phys_addr_t)0 - SZ_2M + 1, 0) == -EINVAL, "the end of all addresses") ?:
-		       check(add(1ull << 45, 0, ACCMEM_RANGE_EMULATED) == -E2BIG, "32 TiB") ?:
-		       check(add(SZ_2M, 0,
-				 ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_IO) ==
-				     -EINVAL,
-			     "ordinary memory behind a bus");
+	static const struct {
+		u64 size;
+		phys_addr_t start;
+		u32 flags;
+		int err;
+	} bad[] = {
+		{ 0, SZ_2M, 0, -EINVAL },
+		{ SZ_2M, SZ_4K, 0, -EINVAL },
+		{ SZ_2M, SZ_16M, 0, -EINVAL }, /* System RAM */
+		{ SZ_2M, SZ_16M, ACCMEM_RANGE_CLAIMED, -EINVAL },
+		{ SZ_2M, 0, ~0u, -EINVAL },
+		{ SZ_2M, ~(phys_addr_t)0 - SZ_2M + 1, 0, -EINVAL },
+		{ 1ull << 45, 0, ACCMEM_RANGE_EMULATED, -E2BIG },
+		{ SZ_2M, 0, ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_IO, -EINVAL },
+	};
+	int i, err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(bad) && !err; i++)
+		err = check(add(bad[i].size, bad[i].start, bad[i].flags) ==
+				    bad[i].err,
+			    "a range that is bad");
+	return err ?: check(accmem_provider_publish(provider) == -EINVAL,
+			    "publication without a range");
 }
 
 /* Calls that must fail after publication, and calls that must do nothing. */
 static int check_published(void)
 {
+	int err;
+
 	accmem_provider_resume(provider, true);
-	return check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED) == -EALREADY, "a range after publication") ?:
-		       check(accmem_provider_publish(provider) == -EALREADY,
-			     "publication twice");
+	err = check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED) == -EALREADY,
+		    "a range after publication");
+	return err ?: check(accmem_provider_publish(provider) == -EALREADY,
+			    "publication twice");
 }
 
 static int add_ranges(void)

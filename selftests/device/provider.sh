@@ -9,6 +9,7 @@
 set -euo pipefail
 # shellcheck source=selftests/device/helpers/module.sh
 . "$(dirname "$0")/helpers/module.sh"
+sys=/sys/class/accmem
 module=${ACCMEM_KO%/*}/accmem_test_provider.ko
 
 # with ENGINE DELAY: the device, of two ranges of 8 MiB
@@ -62,5 +63,16 @@ check "the driver comes again" with none 0
 check "no operation after a revocation" \
 	[ "$(cat /sys/module/accmem_test_provider/parameters/late)" = 0 ]
 check "the driver goes" without
+# sample_driver: load the sample driver, and use its device
+sample_driver()
+{
+	"$helpers/load" "${ACCMEM_KO%/*}/accmem_carveout.ko" "start=$start" \
+		size=$((8 << 20)) 2>/dev/null || why "not loaded" || return
+	[ "$(<$sys/accmem1/capacity)" = $((8 << 20)) ] || why "no device" || return
+	"$helpers/hold" touch /dev/accmem1 $((4 << 20)) >/dev/null
+	rmmod accmem_carveout && [ ! -e /dev/accmem1 ]
+}
+
+check "the sample driver" sample_driver
 check "the module as it was" reload "${good[@]}"
 finish

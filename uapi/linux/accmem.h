@@ -67,6 +67,12 @@
  *   EINVAL  size is smaller than the first version of the structure
  *   E2BIG   size is larger than 4096; or the structure is longer than the kernel's, and
  *           the excess is not zero
+ *   ENODEV  the device is gone. FREE does not fail with it. Mappings raise SIGBUS, poll() of
+ *           the file reports POLLERR | POLLHUP, and streams have ended.
+ *   ECONNRESET  the device is being reset, or a reset has lost its contents and the context
+ *           has buffers of before. FREE does not fail with it: after the last of these
+ *           buffers is freed, the context can be used again. A page of small buffers that
+ *           is mapped counts, as does a pending free. Mappings of before raise SIGBUS.
  *   EINVAL  an unknown flag is set, or a reserved member is not 0
  *
  * The comment of each structure lists the other errors of its ioctl.
