@@ -290,8 +290,9 @@ static int check_refusals(void)
 		err = check(add(bad[i].size, bad[i].start, bad[i].flags) ==
 				    bad[i].err,
 			    "a range that is bad");
-	return err ?: check(accmem_provider_publish(provider) == -EINVAL,
-			    "publication without a range");
+	return err   ?:
+		       check(accmem_provider_publish(provider) == -EINVAL,
+			     "publication without a range");
 }
 
 /* Calls that must fail after publication, and calls that must do nothing. */
@@ -302,8 +303,9 @@ static int check_published(void)
 	accmem_provider_resume(provider, true);
 	err = check(add(SZ_2M, 0, ACCMEM_RANGE_EMULATED) == -EALREADY,
 		    "a range after publication");
-	return err ?: check(accmem_provider_publish(provider) == -EALREADY,
-			    "publication twice");
+	return err   ?:
+		       check(accmem_provider_publish(provider) == -EALREADY,
+			     "publication twice");
 }
 
 static int add_ranges(void)
