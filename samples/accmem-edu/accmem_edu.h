@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * The device file of the sample accelerator, /dev/accmem-edu.
+ *
+ * A program opens /dev/accmemN for memory and /dev/accmem-edu for work. COPY is a piece of
+ * work on memory of the program.
+ */
+#ifndef ACCMEM_EDU_H
+#define ACCMEM_EDU_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/**
+ * struct accmem_edu_copy - let the engine copy memory of the caller
+ * @memory: in: descriptor of /dev/accmemN
+ * @fence: out: descriptor of a sync_file that signals when the bytes are copied
+ * @to: in: device address of the destination, a multiple of 8
+ * @from: in: device address of the source, a multiple of 8
+ * @size: in: bytes, a multiple of 8, at most ACCMEM_EDU_MAX
+ *
+ * Both parts stay valid until the fence signals, also if the caller frees them. The fence has
+ * the error EIO if the device fails.
+ *
+ * Errors: EINVAL, EBADF; those of accmem_pin(); ENODEV, EMFILE, ENOMEM, EFAULT.
+ */
+struct accmem_edu_copy {
+	__s32 memory;
+	__s32 fence;
+	__u64 to;
+	__u64 from;
+	__u64 size;
+};
+
+#define ACCMEM_EDU_MAX 65536
+#define ACCMEM_EDU_COPY _IOWR('e', 0, struct accmem_edu_copy)
+
+#endif /* ACCMEM_EDU_H */
