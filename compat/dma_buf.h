@@ -13,25 +13,11 @@
  * MODULE_IMPORT_NS(): cdd30ebb1b9f ("module: Convert symbol namespace to string
  * literal"), 6.13. Before it, the namespace is a bare word.
  */
-#ifdef ACCMEM_HAVE_BARE_NAMESPACE
+#ifdef ACCMEM_HAVE_NS_WORD
 #define ACCMEM_IMPORT_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
 #else
 #define ACCMEM_IMPORT_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
 #endif
-
-/*
- * get_file_active(): 61d4fb0b349e ("file, i915: fix file reference for mmap_singleton()"),
- * 6.7. Before it, get_file_rcu() is a macro that takes the file. The caller keeps *@file
- * from being freed.
- */
-static inline struct file *accmem_get_file_active(struct file **file)
-{
-#ifdef ACCMEM_HAVE_GET_FILE_ACTIVE
-	return get_file_active(file);
-#else
-	return get_file_rcu(*file) ? *file : NULL;
-#endif
-}
 
 /*
  * dma_buf_invalidate_mappings() and dma_buf_attach_revocable(): 7.1. Before them, the

@@ -107,7 +107,8 @@ accmem_provider_create(struct device *parent,
 	if (IS_ERR(dev))
 		return ERR_CAST(dev);
 	dev->provider.parent = parent;
-	dev->carveouts->provider_ops = ops;
+	if (ops)
+		dev->carveouts->provider_ops = *ops;
 	dev->carveouts->provider_priv = priv;
 	return &dev->provider;
 }
@@ -122,6 +123,10 @@ static int provider_check_range(const struct accmem_range *range)
 	    !IS_ALIGNED(range->size, ACCMEM_GRANULE) ||
 	    range->bandwidth >= ACCMEM_NR_BANDWIDTHS ||
 	    (ram && range->flags & ACCMEM_RANGE_IO))
+		return -EINVAL;
+	/* Cache lines would be written back after the provider has released it. */
+	if (range->flags & ACCMEM_RANGE_CLAIMED &&
+	    !(range->flags & ACCMEM_RANGE_IO))
 		return -EINVAL;
 	if (range->node != NUMA_NO_NODE &&
 	    (range->node < 0 || range->node >= MAX_NUMNODES ||

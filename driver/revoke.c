@@ -83,9 +83,10 @@ static void revoke_contexts(struct accmem_device *dev, bool gone)
 
 	accmem_waiters_revoke(&dev->waiters);
 	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
-		accmem_tmem_end(ctx);
-		if (gone)
+		if (gone) {
+			accmem_tmem_end(ctx);
 			revoke_streams(ctx);
+		}
 		wake_up_interruptible_poll(&ctx->pressure.poll,
 					   EPOLLERR | EPOLLHUP);
 		accmem_context_put(ctx);
@@ -122,13 +123,23 @@ unsigned int accmem_device_revoke(struct accmem_device *dev, bool gone)
 				    accmem_revoked_error(carveouts), deadline);
 }
 
-/* The contents of all memory are unknown: also of memory that was clean. */
-static void resume_forget_contents(struct accmem_carveouts *carveouts)
+/*
+ * The contents of all memory are unknown: also of memory that was clean, and of Tensor
+ * Memory.
+ */
+static void resume_forget_contents(struct accmem_device *dev)
 {
+	struct accmem_carveouts *carveouts = dev->carveouts;
 	struct accmem_carveout *cv;
+	struct accmem_context *ctx;
+	unsigned long id = 0;
 
 	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
 		accmem_clear_forget(cv);
+	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
+		accmem_tmem_end(ctx);
+		accmem_context_put(ctx);
+	}
 }
 
 /**
@@ -147,7 +158,7 @@ void accmem_device_resume(struct accmem_device *dev, bool kept)
 	if (!accmem_is_revoked(carveouts) || carveouts->gone)
 		return;
 	if (!kept)
-		resume_forget_contents(carveouts);
+		resume_forget_contents(dev);
 	accmem_restore(carveouts, kept);
 	accmem_export_resume(&dev->exports);
 	for (cv = carveouts->cvs; cv < carveouts->end; cv++)

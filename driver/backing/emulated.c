@@ -448,9 +448,13 @@ static void *emulated_kernel_address(struct accmem_bo *bo, u64 offset,
 static phys_addr_t emulated_physical(struct accmem_bo *bo, u64 offset,
 				     u64 *size)
 {
-	void *address = emulated_kernel_address(bo, offset, false, size);
+	struct page *page = emulated_find_page(bo, offset >> PAGE_SHIFT);
 
-	return WARN_ON_ONCE(!address) ? 0 : virt_to_phys(address);
+	*size = PAGE_SIZE - offset_in_page(offset);
+	if (WARN_ON_ONCE(!page))
+		return 0;
+	/* Also of a page that has failed: an access fails, and harms nobody else. */
+	return page_to_phys(page) + offset_in_page(offset);
 }
 
 /* A folio is not split: the shrunk size is rounded up to its end. */

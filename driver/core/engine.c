@@ -31,16 +31,16 @@ static int engine_wait(struct dma_fence *fence)
 int __accmem_engine_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 {
 	struct accmem_carveouts *carveouts = cv->carveouts;
-	const struct accmem_provider_ops *ops = carveouts->provider_ops;
 	struct dma_fence *fence;
 	int section;
 
-	if (cv->kind != ACCMEM_KIND_DEVICE || !ops->clear)
+	if (cv->backing != ACCMEM_BACKING_PHYS)
 		return -EOPNOTSUPP;
 	section = accmem_enter(carveouts);
 	if (section < 0)
 		return section;
-	fence = ops->clear(carveouts->provider_priv, cv->index, offset, size);
+	fence = carveouts->provider_ops.clear(carveouts->provider_priv,
+					      cv->index, offset, size);
 	accmem_exit(section);
 	return engine_wait(fence);
 }
@@ -65,7 +65,7 @@ int accmem_engine_copy(struct accmem_carveout *to, u64 to_offset,
 
 	if (section < 0)
 		return section;
-	fence = carveouts->provider_ops->copy(carveouts->provider_priv,
+	fence = carveouts->provider_ops.copy(carveouts->provider_priv,
 					      to->index, to_offset, from->index,
 					      from_offset, size);
 	accmem_exit(section);

@@ -26,7 +26,7 @@ int accmem_engine_copy(struct accmem_carveout *to, u64 to_offset,
 static inline int accmem_engine_clear(struct accmem_carveout *cv, u64 offset,
 				      u64 size)
 {
-	return cv->carveouts->provider_ops ?
+	return cv->carveouts->provider_ops.clear ?
 		       __accmem_engine_clear(cv, offset, size) :
 		       -EOPNOTSUPP;
 }
@@ -35,10 +35,9 @@ static inline int accmem_engine_clear(struct accmem_carveout *cv, u64 offset,
 static inline bool accmem_engine_copies(const struct accmem_carveout *to,
 					const struct accmem_carveout *from)
 {
-	const struct accmem_provider_ops *ops = to->carveouts->provider_ops;
-
-	return ops && ops->copy && to->kind == ACCMEM_KIND_DEVICE &&
-	       from->kind == ACCMEM_KIND_DEVICE;
+	return to->carveouts->provider_ops.copy &&
+	       to->backing == ACCMEM_BACKING_PHYS &&
+	       from->backing == ACCMEM_BACKING_PHYS;
 }
 
 #endif /* ACCMEM_CORE_ENGINE_H */

@@ -20,6 +20,7 @@
 #include "alloc/reclaim.h"
 #include "compat/dma_buf.h"
 #include "core/account.h"
+#include "core/revoke.h"
 #include "export/export.h"
 #include "internal.h"
 #include "memory/bo.h"
@@ -148,7 +149,8 @@ static int export_prepare(struct accmem_context *ctx,
 
 	if (bo->cv->ops->map)
 		return bo->cv->ops->map(bo);
-	if (!(bo->cv->features & ACCMEM_FEATURE_FIRST_TOUCH))
+	/* REALLOC adds host memory before it populates it. */
+	if (bo->cv->backing != ACCMEM_BACKING_EMULATED)
 		return 0;
 	return accmem_reclaim_retry(ctx, bo->cv, export->size, export_populate,
 				    export);
@@ -167,8 +169,10 @@ static struct dma_buf *export_make(struct accmem_export *export)
 	info.resv = &export->resv;
 	info.priv = export;
 	dma_buf = dma_buf_export(&info);
-	if (!IS_ERR(dma_buf))
+	if (!IS_ERR(dma_buf)) {
 		export->dma_buf = dma_buf;
+		export->dentry = dma_buf->file->f_path.dentry;
+	}
 	return dma_buf;
 }
 
@@ -183,7 +187,12 @@ static int export_enter(struct accmem_export *export)
 
 	err = xa_alloc_cyclic(&exports->xa, &export->id, export, xa_limit_31b,
 			      &exports->next_id, GFP_KERNEL_ACCOUNT);
-	return err < 0 ? err : READ_ONCE(exports->error);
+	if (err < 0)
+		return err;
+	/* A whole reset may have passed since the memory was found. */
+	return accmem_bo_is_stale(export->bo) ?
+		       accmem_revoked_error(export->bo->cv->carveouts) :
+		       READ_ONCE(exports->error);
 }
 
 static struct accmem_export *export_alloc(struct accmem_exports *exports,
@@ -241,8 +250,12 @@ export_create_charged(struct accmem_context *ctx,
 	if (err)
 		return ERR_PTR(err);
 	export = export_create(ctx, req);
-	if (IS_ERR(export))
+	if (IS_ERR(export)) {
 		accmem_uncharge_export(user);
+		return export;
+	}
+	accmem_user_get(user);
+	export->user = user;
 	return export;
 }
 

@@ -32,6 +32,7 @@
  * struct pin - a pinned extent
  * @extent: what the driver sees
  * @bo: buffer object, with a reference
+ * @user: user that is charged, with a reference
  * @fence: fence of the device's work, or NULL
  * @cb: callback of @fence
  * @work: ends the pin after @fence has signalled
@@ -39,6 +40,7 @@
 struct pin {
 	struct accmem_extent extent;
 	struct accmem_bo *bo;
+	struct accmem_user *user;
 	struct dma_fence *fence;
 	struct dma_fence_cb cb;
 	struct work_struct work;
@@ -46,13 +48,10 @@ struct pin {
 
 static void pin_free(struct pin *pin)
 {
-	struct accmem_user *user = pin->bo->account->user;
-
-	accmem_user_get(user);
 	atomic_dec(&pin->bo->nr_exports);
 	accmem_bo_put_user(pin->bo);
-	accmem_uncharge_export(user);
-	accmem_user_put(user);
+	accmem_uncharge_export(pin->user);
+	accmem_user_put(pin->user);
 	kfree(pin);
 }
 
@@ -79,7 +78,8 @@ static int pin_locate(struct pin *pin, struct accmem_bo *bo, u64 offset,
 {
 	struct accmem_carveout *cv = bo->cv;
 
-	if (cv->translation != ACCMEM_TRANSLATION_IDENTITY)
+	/* Shared memory moves between the host and the device. */
+	if (bo->shared || cv->translation != ACCMEM_TRANSLATION_IDENTITY)
 		return -EOPNOTSUPP;
 	if (accmem_bo_is_stale(bo))
 		return accmem_revoked_error(cv->carveouts);
@@ -163,6 +163,8 @@ struct accmem_extent *accmem_pin(struct accmem_context *ctx, u64 address,
 	err = pin_hold(ctx, pin, address, size, write);
 	if (err)
 		goto err_uncharge;
+	accmem_user_get(user);
+	pin->user = user;
 	return &pin->extent;
 
 err_uncharge:

@@ -77,12 +77,9 @@ static bool release_waits(struct accmem_export *export)
  */
 void accmem_export_free(struct accmem_export *export)
 {
-	struct accmem_user *user = export->bo->account->user;
-
-	accmem_user_get(user);
 	accmem_export_drop(export);
-	accmem_uncharge_export(user);
-	accmem_user_put(user);
+	accmem_uncharge_export(export->user);
+	accmem_user_put(export->user);
 	dma_resv_fini(&export->resv);
 	kfree(export);
 }

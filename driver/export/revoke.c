@@ -12,6 +12,7 @@
  *
  * Locking: the dma_resv of one export at a time. The caller holds no dma_resv.
  */
+#include <linux/dcache.h>
 #include <linux/dma-buf.h>
 #include <linux/jiffies.h>
 #include <linux/sched.h>
@@ -30,7 +31,7 @@
  * Exports whose last user has gone are left out.
  *
  * Context: Process context. Takes and releases the lock of the xarray.
- * Return: the export with a reference to its dma-buf, for dma_buf_put(); NULL at the end.
+ * Return: the export with a reference to its dentry, for dput(); NULL at the end.
  */
 struct accmem_export *accmem_export_next(struct accmem_exports *exports,
 					 unsigned long *id)
@@ -41,7 +42,8 @@ struct accmem_export *accmem_export_next(struct accmem_exports *exports,
 	do {
 		export = xa_find(&exports->xa, id, ULONG_MAX, XA_PRESENT);
 		++*id;
-	} while (export && !accmem_get_file_active(&export->dma_buf->file));
+	} while (export &&
+		 !lockref_get_not_dead(&export->dentry->d_lockref));
 	xa_unlock(&exports->xa);
 	return export;
 }
@@ -63,7 +65,7 @@ static void revoke_set(struct accmem_exports *exports, int error)
 		if (error)
 			dma_buf_invalidate_mappings(export->dma_buf);
 		dma_resv_unlock(&export->resv);
-		dma_buf_put(export->dma_buf);
+		dput(export->dentry);
 		cond_resched();
 	}
 }
@@ -80,10 +82,17 @@ static long revoke_time_left(ktime_t deadline)
 /* Wait until @export is not accessed. Return the number of mappings that are left. */
 static unsigned int revoke_wait(struct accmem_export *export, ktime_t deadline)
 {
-	long left;
+	bool attached;
+	long left = 1;
 
-	left = dma_resv_wait_timeout(&export->resv, DMA_RESV_USAGE_BOOKKEEP,
-				     false, revoke_time_left(deadline));
+	/* Without an importer, fences are those that programs have added. */
+	dma_resv_lock(&export->resv, NULL);
+	attached = !list_empty(&export->dma_buf->attachments);
+	dma_resv_unlock(&export->resv);
+	if (attached)
+		left = dma_resv_wait_timeout(&export->resv,
+					     DMA_RESV_USAGE_BOOKKEEP, false,
+					     revoke_time_left(deadline));
 	wait_event_timeout(export->exports->unmapped,
 			   !atomic_read(&export->nr_mapped),
 			   revoke_time_left(deadline));
@@ -111,7 +120,7 @@ unsigned int accmem_export_revoke(struct accmem_exports *exports, int error,
 	revoke_set(exports, error);
 	while ((export = accmem_export_next(exports, &id))) {
 		nr += revoke_wait(export, deadline);
-		dma_buf_put(export->dma_buf);
+		dput(export->dentry);
 		cond_resched();
 	}
 	return nr;

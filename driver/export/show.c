@@ -5,6 +5,7 @@
  * Locking: the dma_resv of one export at a time.
  */
 #include <linux/device.h>
+#include <linux/dcache.h>
 #include <linux/dma-buf.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -46,7 +47,7 @@ void accmem_exports_show(struct seq_file *m, struct accmem_exports *exports)
 		 "# export context uid bytes flags error mapped importers\n");
 	while ((export = accmem_export_next(exports, &id))) {
 		show_export(m, export);
-		dma_buf_put(export->dma_buf);
+		dput(export->dentry);
 		cond_resched();
 	}
 }

@@ -160,10 +160,14 @@ static struct described *described_of(struct platform_device *pdev)
 
 static int described_probe(struct platform_device *pdev)
 {
-	struct described *d = described_of(pdev);
-	struct accmem_provider *provider =
-		accmem_provider_create(&pdev->dev, NULL, NULL);
+	struct accmem_provider *provider;
+	struct described *d;
 
+	/* Not for a device that driver_override names. */
+	if (strcmp(pdev->name, pdev->dev.driver->name))
+		return -ENODEV;
+	d = described_of(pdev);
+	provider = accmem_provider_create(&pdev->dev, NULL, NULL);
 	if (IS_ERR(provider)) {
 		d->err = PTR_ERR(provider) == -ENOSPC ? refuse_number(d) :
 							PTR_ERR(provider);

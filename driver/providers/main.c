@@ -69,15 +69,6 @@ static int add_devices(void)
 		       add_all(&accmem_phys, phys, nr_phys);
 }
 
-static int start_devices(void)
-{
-	int err = add_devices() ?: accmem_describe_start();
-
-	if (!err)
-		accmem_device_start();
-	return err;
-}
-
 /* Register the drivers of the devices that the module makes itself. */
 static int add_drivers(void)
 {
@@ -127,13 +118,14 @@ static int __init accmem_init(void)
 	err = add_drivers();
 	if (err)
 		goto err_device;
-	err = start_devices();
+	err = add_devices() ?: accmem_describe_start();
 	if (err)
 		goto err_drivers;
 	/* Last: the devices of the parameters have the first numbers. */
 	err = accmem_pci_init();
 	if (err)
 		goto err_drivers;
+	accmem_device_start();
 	return 0;
 
 err_drivers:

@@ -106,6 +106,11 @@ int accmem_tmem_setup(struct accmem_context *ctx,
 	mutex_unlock(&ctx->tmem_lock);
 	if (tmem)
 		accmem_tmem_put(tmem);
+	/* The device may have gone since the call began, and has no more CTAs to end. */
+	if (!err && READ_ONCE(ctx->carveouts->gone)) {
+		accmem_tmem_end(ctx);
+		err = -ENODEV;
+	}
 	return err;
 }
 

@@ -19,6 +19,7 @@
 #ifndef ACCMEM_CARVEOUT_TYPES_H
 #define ACCMEM_CARVEOUT_TYPES_H
 
+#include <linux/accmem_provider.h>
 #include <linux/kobject.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -49,7 +50,6 @@ struct accmem_carveout;
 struct accmem_carveouts;
 struct accmem_exports;
 struct accmem_folio_ops;
-struct accmem_provider_ops;
 struct accmem_waiters;
 
 #define ACCMEM_NR_BANDWIDTHS (ACCMEM_BANDWIDTH_HIGH + 1)
@@ -305,7 +305,8 @@ struct accmem_carveout {
  * struct accmem_carveouts - carveouts of a device
  * @epoch: state of the memory, see core/revoke.h; odd while the memory is revoked
  * @gone: the memory is revoked for good
- * @provider_ops: what the device does by itself, or NULL; not called after a revocation
+ * @provider_ops: what the device does by itself; not called after a revocation. A copy,
+ *	since the module of the driver may be gone while calls of programs end.
  * @provider_priv: argument of @provider_ops
  * @accounts: accounts of the device
  * @exports: dma-bufs of the device
@@ -324,7 +325,7 @@ struct accmem_carveout {
 struct accmem_carveouts {
 	u32 epoch;
 	bool gone;
-	const struct accmem_provider_ops *provider_ops;
+	struct accmem_provider_ops provider_ops;
 	void *provider_priv;
 	struct accmem_accounts *accounts;
 	struct accmem_exports *exports;

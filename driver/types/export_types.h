@@ -21,6 +21,8 @@
 #include <linux/xarray.h>
 
 struct accmem_bo;
+struct accmem_user;
+struct dentry;
 struct dma_buf;
 
 /**
@@ -41,11 +43,15 @@ struct accmem_exports {
  * struct accmem_export - a dma-buf of a part of a buffer object
  * @exports: exports of the device
  * @bo: buffer object, with a reference
+ * @user: user that is charged, with a reference; not always the user of @bo, which may
+ *	have been imported
  * @offset: offset of the part in @bo, in bytes
  * @size: size of the part in bytes
  * @flags: ACCMEM_EXPORT_*
  * @id: number of the export on the device, from 1 on; 0 before it is complete
  * @dma_buf: the dma-buf; not valid after its release
+ * @dentry: dentry of the dma-buf, whose end is the release. A descriptor that was opened
+ *	with O_PATH keeps it longer than the file.
  * @resv: reservation object of the dma-buf, which outlives it
  * @error: error of calls of importers after a revocation, or 0; written under @resv
  * @mappings: mappings of importers; guarded by @resv
@@ -58,11 +64,13 @@ struct accmem_exports {
 struct accmem_export {
 	struct accmem_exports *exports;
 	struct accmem_bo *bo;
+	struct accmem_user *user;
 	u64 offset;
 	u64 size;
 	u32 flags;
 	u32 id;
 	struct dma_buf *dma_buf;
+	struct dentry *dentry;
 	struct dma_resv resv;
 	int error;
 	struct list_head mappings;

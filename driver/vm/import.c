@@ -22,6 +22,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
+#include "memory/clear.h"
 #include "vm/buffer.h"
 #include "vm/import.h"
 #include "vm/va.h"
@@ -121,6 +122,18 @@ static int import_place(struct accmem_context *ctx, struct import *import)
 	return err;
 }
 
+/*
+ * The importer's device may write by address, which nobody sees. So the memory is not clean
+ * for the account of the buffer object either.
+ */
+static void import_mark_dirty(struct accmem_bo *bo, u64 offset, u64 size)
+{
+	const struct accmem_run part = { bo->run.start + offset, size };
+
+	if (bo->cv->chunks)
+		accmem_clear_mark_dirty(bo->cv, &part);
+}
+
 /**
  * accmem_buffer_import() - name a part of a buffer object in another context
  * @ctx: the context that gets the name
@@ -151,6 +164,7 @@ struct accmem_buffer *accmem_buffer_import(struct accmem_context *ctx,
 		return ERR_PTR(err);
 	}
 	accmem_bo_get(bo);
+	import_mark_dirty(bo, offset, size);
 	atomic_inc(&bo->nr_exports);
 	accmem_count_allocs(bo->cv, 1);
 	return &import->buf;

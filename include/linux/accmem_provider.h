@@ -37,9 +37,9 @@ struct module;
  *	write-back in folios of 2 MiB. The range must be memory that the host may cache.
  *	Without this flag programs map frames, in any cache mode, and nothing can be pinned.
  * @ACCMEM_RANGE_CLAIMED: the provider has claimed the range, for example with
- *	pci_request_region(), and releases it after accmem_provider_unregister(). Without
- *	this flag accmem claims it, and demands that all of it is reserved in the resource
- *	tree.
+ *	pci_request_region(), and releases it after accmem_provider_unregister(). Only with
+ *	ACCMEM_RANGE_IO. Without this flag accmem claims the range, and demands that all of
+ *	it is reserved in the resource tree.
  * @ACCMEM_RANGE_PROBE: write to the range and read back before it is used
  * @ACCMEM_RANGE_IO: the range is behind a bus and the host may not cache it. A program that
  *	asks for the default cache mode gets write-combining. Not with ACCMEM_RANGE_PAGES.
