@@ -7,7 +7,9 @@
  * the device. The wait cannot be interrupted, since the device writes to the memory until
  * the fence signals.
  *
- * Locking: no lock is held during a call or a wait.
+ * Locking: no spinlock is held during a call or a wait. The background cleaner holds
+ * accmem_cleaner.lock meanwhile, so that a task that takes this mutex may wait for the
+ * device.
  */
 #include <linux/dma-fence.h>
 #include <linux/err.h>

@@ -305,8 +305,8 @@ struct accmem_carveout {
  * struct accmem_carveouts - carveouts of a device
  * @epoch: state of the memory, see core/revoke.h; odd while the memory is revoked
  * @gone: the memory is revoked for good
- * @provider_ops: what the device does by itself, or NULL; not called after a revocation
- * @provider_priv: argument of @provider_ops
+ * @provider_ops: operations of the provider, or NULL; not called while the memory is revoked
+ * @provider_priv: first argument of each operation
  * @accounts: accounts of the device
  * @exports: dma-bufs of the device
  * @address_base: lowest device address of all carveouts
