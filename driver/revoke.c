@@ -6,9 +6,10 @@
  * faults end in SIGBUS and calls fail. Sleeping calls end. Nothing here waits for a user:
  * contexts, mappings, pins and pending frees stay until their holders drop them.
  *
- * After a reset the memory comes back. If its contents were kept, everything continues. If
- * they were lost, the buffers of before stay unusable: a context gets -ECONNRESET until it
- * has freed all of them. A context without buffers does not notice the reset.
+ * After a reset the driver of the device gives the memory back. If the contents were kept,
+ * buffers and mappings can be used again. If the contents were lost, the buffers from before
+ * the reset stay unusable: a context gets -ECONNRESET until it has freed all of them. A
+ * context without buffers does not notice the reset.
  *
  * Locking: accmem_provider.lock serialises the revocations of a device. Each context is
  * visited with a reference, under no lock.
@@ -158,8 +159,8 @@ void accmem_device_resume(struct accmem_device *dev, bool kept)
  * accmem_context_renew() - let a context without buffers continue after a reset
  * @ctx: the context
  *
- * Frees the cached buffers, which nobody names. A page of small buffers that a process has
- * mapped counts as a buffer.
+ * Frees the cached buffers, which have no published address. A page of small buffers that a
+ * process has mapped counts as a buffer.
  *
  * Context: Process context. Takes and releases ctx->lock and drain_lock of the device. May
  * sleep.

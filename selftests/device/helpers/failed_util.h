@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of failed memory share: where a buffer lies in its carveout, a read that
- * says which signal it raised, and the file retire.
+ * Helpers of the tests of failed memory: the place of a buffer in its carveout, a read that
+ * returns the signal that it raised, and the file retire.
  */
 #ifndef FAILED_UTIL_H
 #define FAILED_UTIL_H

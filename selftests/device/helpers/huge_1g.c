@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Page table entries of 1 GiB, for huge_1g.sh, which makes the only device of a range of
- * 1 GiB without page structures. Where the kernel has no such entries, the tests count no
- * faults; all else is the same.
+ * 1 GiB without page structures. If the kernel has no such entries, the tests make the same
+ * calls but do not count faults.
  */
 #include "accmem_test.h"
 

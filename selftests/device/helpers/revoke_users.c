@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices that are reset or go away, for revoke.sh: what becomes of calls that sleep, frees
- * that wait, CTAs, other processes, and other kinds of memory.
+ * Devices that are reset or go away, for revoke.sh: the effects on calls that sleep, on
+ * pending frees, on CTAs, on other processes, and on host memory and shared memory.
  */
 #include <sys/prctl.h>
 
