@@ -6,7 +6,8 @@
  * User space can open it after accmem_device_start(): until the devices that the
  * parameters name are registered, the module load may still fail. After
  * accmem_device_remove() no program finds the device. The structure and the carveouts stay
- * until the last account has ended: each account has a reference to the device.
+ * until the last account and the last stream are freed: each of them has a reference to the
+ * device.
  *
  * The device node has mode 0600; udev rules may open it to other users. An open creates
  * a context. An open does not wait for other opens: it takes only the lock of the table
@@ -418,10 +419,11 @@ void accmem_device_start(void)
  * accmem_device_remove() - remove a device from the view of programs, and drop it
  * @dev: the device, registered or not, and revoked for good if it was registered
  *
- * The device is freed when the last of its accounts has ended. If that is so already, its
- * number and its memory are free when the function returns.
+ * The device is freed when its last account and its last stream are freed. If none is left,
+ * the number and the memory of the device are free when the function returns.
  *
- * Context: Process context. Waits for readers of sysfs and debugfs. May sleep.
+ * Context: Process context. Waits for readers of sysfs and debugfs, and for the destruction
+ * of devices, during which a cleaner may wait for a fence of its provider. May sleep.
  */
 void accmem_device_remove(struct accmem_device *dev)
 {

@@ -2,14 +2,15 @@
 /*
  * Providers: the functions that drivers of devices call.
  *
- * States of a provider: created -> published -> unregistered; between the last two it may
- * be revoked and resumed any number of times. A provider is a part of its device. The
- * device outlives the provider as long as an account has memory.
+ * States of a provider: created -> published -> unregistered. A published provider may be
+ * revoked and resumed any number of times. A provider is a part of its device
+ * (struct accmem_device). The device outlives the provider as long as an account or a
+ * stream of the device exists.
  *
  * Host memory: each device also gets a carveout of host memory, unless host=0.
  *
  * Locking: provider->lock is held while a device is published, revoked, resumed and
- * unregistered. The driver serialises the calls before publication.
+ * unregistered. The driver serialises accmem_provider_add_range() with the other calls.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -88,15 +89,16 @@ static u64 provider_room(const struct accmem_carveouts *carveouts)
 /**
  * accmem_provider_create() - create the memory manager of a device
  * @parent: the device that has the memory
- * @ops: what the device does by itself, or NULL
- * @priv: the argument of @ops
+ * @ops: operations of the device, or NULL; valid until accmem_provider_unregister() has
+ *	returned
+ * @priv: the first argument of each operation
  *
  * Programs do not see the device before accmem_provider_publish().
  *
  * Context: Process context. May sleep.
  *
  * Return: the provider, which accmem_provider_unregister() ends; -ENOSPC if there are 16
- * devices, of which some may only wait for programs to close them; -ENOMEM.
+ * devices, with those that were unregistered and that programs still hold; -ENOMEM.
  */
 struct accmem_provider *
 accmem_provider_create(struct device *parent,
@@ -150,17 +152,19 @@ static int provider_make(struct accmem_carveout *cv,
  * accmem_provider_add_range() - add a range of memory to a device
  * @provider: the provider, not published yet
  * @range: the range, which is number n for programs and for the operations if n ranges
- *	were added before
+ *	were added before. The function copies what it needs.
  *
- * The contents of the range are overwritten. A range that is refused is named in the log.
+ * The contents of the range are overwritten. If a check of a physical range fails, the
+ * kernel log says why. Ranges that were added before stay.
  *
  * Context: Process context. May sleep.
  *
  * Return: 0; -EINVAL for a range that is not as &struct accmem_range says, that is not
  * reserved, or that overlaps System RAM; -E2BIG for more than 8 ranges, or for more than
- * 16 TiB of a device, where each range counts as a multiple of 1 GiB; -EBUSY if the range
- * is claimed, also by an unregistered provider whose memory is still in use; -ENXIO if
- * the probe finds no memory; -EALREADY after publication; -ENOMEM.
+ * 16 TiB of a device, where the size of each range is rounded up to 1 GiB; -EBUSY if the
+ * range is claimed, also by an unregistered provider whose memory is still in use, or if
+ * the range cannot be mapped for the probe; -ENXIO if the probe finds no memory;
+ * -EALREADY after publication; -ENOMEM.
  */
 int accmem_provider_add_range(struct accmem_provider *provider,
 			      const struct accmem_range *range)
@@ -220,12 +224,13 @@ static int provider_publish(struct accmem_device *dev)
  * accmem_provider_publish() - let programs open the device
  * @provider: the provider, with at least one range
  *
- * Programs may open the device before the function returns. After a failure the provider
- * can only be unregistered.
+ * Programs may open the device before the function returns. After -EINVAL ranges can still
+ * be added. After another failure the provider can only be unregistered.
  *
  * Context: Process context. Takes and releases provider->lock. May sleep.
  *
- * Return: 0; -EINVAL without a range; -EALREADY; -ENOMEM.
+ * Return: 0; -EINVAL without a range; -EALREADY if the function was called before;
+ * -ENOMEM, or another error of cdev_device_add().
  */
 int accmem_provider_publish(struct accmem_provider *provider)
 {
@@ -245,17 +250,21 @@ ACCMEM_EXPORT(accmem_provider_publish);
  * @why: enum accmem_revoke_why
  *
  * When the function returns, no program has a mapping of the memory, no operation of the
- * provider runs or will be called, and accmem does not touch the memory. Mappings end in
- * SIGBUS, calls in ECONNRESET (RESET) or ENODEV (GONE). The function waits for no program,
- * and may be called again.
+ * provider runs, and accmem neither calls an operation nor accesses the memory until
+ * accmem_provider_resume(). Accesses to VMAs raise SIGBUS. Calls fail with ECONNRESET
+ * (ACCMEM_REVOKE_RESET) or ENODEV (ACCMEM_REVOKE_GONE), except for FREE. The function waits
+ * for no program, and may be called again.
  *
- * Other drivers that have imported the memory as a dma-buf are told to let go of it, and
- * have a second. Kernels before 7.1, and importers that are not revocable, cannot let go.
+ * Other drivers that have imported the memory as a dma-buf have a second to unmap it.
+ * Importers that are not revocable, and all importers on kernels before 7.1, may keep their
+ * mappings. Pins of the provider (accmem_pin()) stay.
  *
- * Context: Process context. Takes and releases provider->lock. May sleep.
+ * Context: Process context. The caller holds no mmap_lock, no dma_resv, and no lock that
+ * an operation takes. Takes and releases provider->lock. May sleep.
  *
- * Return: the number of imports that still use the memory. If it is not 0, a reset would
- * take the memory from under another device.
+ * Return: the number of importer mappings that are left, and of dma-bufs whose fences have
+ * not signalled. If the number is not 0, a reset would take memory from another device that
+ * uses it.
  */
 unsigned int accmem_provider_revoke(struct accmem_provider *provider,
 				    enum accmem_revoke_why why)
@@ -273,12 +282,14 @@ ACCMEM_EXPORT(accmem_provider_revoke);
 
 /**
  * accmem_provider_resume() - give the memory back to the programs after a reset
- * @provider: the provider; nothing happens if it is not revoked, or gone
- * @kept: the contents are as they were at the revocation
+ * @provider: the provider; nothing happens unless its memory is revoked for a reset
+ * @kept: true if the contents are as they were at the revocation, false if they are lost
  *
- * If the contents were lost, a program continues after it has freed all buffers of before.
+ * If the contents were lost, a program continues after it has freed all buffers that it had
+ * before the reset.
  *
- * Context: Process context. Takes and releases provider->lock. May sleep.
+ * Context: Process context. The caller holds no mmap_lock and no dma_resv. Takes and
+ * releases provider->lock. May sleep.
  */
 void accmem_provider_resume(struct accmem_provider *provider, bool kept)
 {
@@ -290,20 +301,23 @@ void accmem_provider_resume(struct accmem_provider *provider, bool kept)
 ACCMEM_EXPORT(accmem_provider_resume);
 
 /**
- * accmem_provider_retire() - use memory that has failed no more
+ * accmem_provider_retire() - take memory that has failed out of use
  * @provider: the provider, which has not been unregistered
  * @range: number of the range
  * @offset: offset in the range, in bytes
- * @size: bytes; all granules of 4 KiB that contain a byte of the part are retired
+ * @size: size in bytes; all granules of 4 KiB that contain a byte of the part are retired
  *
  * The memory may be free, in use, or retired already. Programs that have mapped it get
- * SIGBUS with BUS_MCEERR_AR. Memory in use is retired when it is freed. The driver keeps the
- * list of failed memory for its next load, if it has a place for it.
+ * SIGBUS with BUS_MCEERR_AR. Memory in use is retired when it is freed. accmem remembers
+ * the physical address until accmem is unloaded; a list over a reboot is left to the
+ * driver of the device.
  *
- * Context: Process context. May sleep.
+ * Context: Process context. The caller holds no mmap_lock and no dma_resv. May wait for a
+ * fence of the operation clear: the thread that signals the fences must not call this
+ * function. May sleep.
  *
  * Return: 0; -EINVAL if the part is empty or not inside the range; -ENOMEM if some of it
- * could not be recorded; -ENODEV.
+ * could not be recorded; -ENODEV if the device is being destroyed.
  */
 int accmem_provider_retire(struct accmem_provider *provider, unsigned int range,
 			   u64 offset, u64 size)
@@ -320,14 +334,17 @@ ACCMEM_EXPORT(accmem_provider_retire);
 
 /**
  * accmem_provider_unregister() - end a provider
- * @provider: the provider, which the caller does not use any more; published or not
+ * @provider: the provider, published or not; the pointer is not valid afterwards
  *
  * Does what accmem_provider_revoke() does with ACCMEM_REVOKE_GONE, and removes the device
- * from /dev and sysfs. Programs that hold the device, its buffers or their mappings
- * continue to hold them, without access. What they hold is freed when they let go. A range
- * that accmem has claimed stays claimed until then.
+ * from /dev and sysfs. Programs keep their descriptors, buffers and VMAs of the device,
+ * without access to the memory. The memory is freed when programs free their buffers, or
+ * close the device and remove the VMAs. A range that accmem has claimed stays claimed until
+ * then. The caller may still call accmem_unpin() and accmem_context_put().
  *
- * Context: Process context. Takes and releases provider->lock. May sleep.
+ * Context: Process context. The caller holds no mmap_lock, no dma_resv, and no lock that
+ * an operation takes. Takes and releases provider->lock. May wait for a fence of the
+ * operation clear: the fence must signal without the help of the caller. May sleep.
  */
 void accmem_provider_unregister(struct accmem_provider *provider)
 {
@@ -343,12 +360,12 @@ void accmem_provider_unregister(struct accmem_provider *provider)
 ACCMEM_EXPORT(accmem_provider_unregister);
 
 /**
- * accmem_context_from_file() - get the context of a file that a program has named
+ * accmem_context_from_file() - get the context of an open file of the device
  * @provider: the provider
- * @file: the file, to which the caller has a reference
+ * @file: the file, to which the caller has a reference, as from fget()
  *
- * The reference keeps the context, but not the file open: after the program has closed the
- * device, accmem_pin() finds no buffers.
+ * The reference to the context does not keep the file open: after the program has closed
+ * the device, accmem_pin() finds no buffers.
  *
  * Context: Process context, before accmem_provider_unregister(). Does not sleep.
  *

@@ -6,9 +6,10 @@
  * faults end in SIGBUS and calls fail. Sleeping calls end. Nothing here waits for a user:
  * contexts, mappings, pins and pending frees stay until their holders drop them.
  *
- * After a reset the memory comes back. If its contents were kept, everything continues. If
- * they were lost, the buffers of before stay unusable: a context gets -ECONNRESET until it
- * has freed all of them. A context without buffers does not notice the reset.
+ * After a reset the driver of the device gives the memory back. If the contents were kept,
+ * buffers and mappings can be used again. If the contents were lost, the buffers from before
+ * the reset stay unusable: a context gets -ECONNRESET until it has freed all of them. A
+ * context without buffers does not notice the reset.
  *
  * Locking: accmem_provider.lock serialises the revocations of a device. Each context is
  * visited with a reference, under no lock.
@@ -32,28 +33,13 @@
 
 #define REVOKE_PATIENCE_MS 1000 /* for importers */
 
-/* Return the next account of the device from *@id on, with a reference, or NULL. */
-static struct accmem_account *revoke_next_account(struct accmem_accounts *all,
-						  unsigned long *id)
-{
-	struct accmem_account *account;
-
-	rcu_read_lock();
-	account = xa_find(&all->xa, id, ULONG_MAX, XA_PRESENT);
-	while (account && !kref_get_unless_zero(&account->refs))
-		account = xa_find_after(&all->xa, id, ULONG_MAX, XA_PRESENT);
-	rcu_read_unlock();
-	++*id;
-	return account;
-}
-
 /* Remove the mappings of all accounts. No fault makes new ones. */
 static void revoke_mappings(struct accmem_carveouts *carveouts)
 {
 	struct accmem_account *account;
 	unsigned long id = 0;
 
-	while ((account = revoke_next_account(carveouts->accounts, &id))) {
+	while ((account = accmem_account_next(carveouts->accounts, &id))) {
 		accmem_mapping_revoke(account, carveouts);
 		accmem_account_put(account);
 		cond_resched();
@@ -169,8 +155,8 @@ void accmem_device_resume(struct accmem_device *dev, bool kept)
  * accmem_context_renew() - let a context without buffers continue after a reset
  * @ctx: the context
  *
- * Frees the cached buffers, which nobody names. A page of small buffers that a process has
- * mapped counts as a buffer.
+ * Frees the cached buffers, which have no published address. A page of small buffers that a
+ * process has mapped counts as a buffer.
  *
  * Context: Process context. Takes and releases ctx->lock and drain_lock of the device. May
  * sleep.

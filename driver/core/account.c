@@ -464,7 +464,7 @@ int accmem_charge_fence(struct accmem_user *user)
 }
 
 /**
- * accmem_charge_export() - charge a dma-buf to a user
+ * accmem_charge_export() - charge a dma-buf or a pin to a user
  * @user: user
  *
  * With CAP_SYS_RESOURCE the limit does not apply.

@@ -7,7 +7,9 @@
  * the device. The wait cannot be interrupted, since the device writes to the memory until
  * the fence signals.
  *
- * Locking: no lock is held during a call or a wait.
+ * Locking: no spinlock is held during a call or a wait. The background cleaner holds
+ * accmem_cleaner.lock meanwhile, so that a task that takes this mutex may wait for the
+ * device.
  */
 #include <linux/dma-fence.h>
 #include <linux/err.h>
@@ -66,8 +68,8 @@ int accmem_engine_copy(struct accmem_carveout *to, u64 to_offset,
 	if (section < 0)
 		return section;
 	fence = carveouts->provider_ops.copy(carveouts->provider_priv,
-					      to->index, to_offset, from->index,
-					      from_offset, size);
+					     to->index, to_offset, from->index,
+					     from_offset, size);
 	accmem_exit(section);
 	return engine_wait(fence);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Engine: memory that the device clears and copies by itself.
+ * Engine: memory that the device clears and copies in place of the processor.
  */
 #ifndef ACCMEM_CORE_ENGINE_H
 #define ACCMEM_CORE_ENGINE_H

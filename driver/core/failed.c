@@ -2,10 +2,10 @@
 /*
  * Failed memory: the failed granules of a carveout.
  *
- * A failed granule is pending while it is in use, and retired from its free on. Retired
- * granules count as bytes in the state ACCMEM_RETIRED, and the allocator never hands them
- * out. A granule that was free when it failed is retired at once. There is no way back:
- * the record ends with the carveout.
+ * A failed granule is pending while it is in use, and retired when it is freed. A granule
+ * that was free when it failed is retired at once. Retired granules count as bytes in the
+ * state ACCMEM_RETIRED, and the allocator never hands them out. A granule stays retired
+ * until the carveout is destroyed.
  *
  * The records are values of an xarray, by number of the granule: the cause, and whether the
  * granule is retired.

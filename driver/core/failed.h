@@ -41,7 +41,10 @@ static inline bool accmem_has_failed(struct accmem_carveout *cv, u64 offset,
 	       accmem_failed_next(cv, offset, offset + size, &run);
 }
 
-/* The same for a range of a buffer object. The caller does not hold the carveout's lock. */
+/*
+ * Return true if a granule of a range of a buffer object has failed. The caller does not
+ * hold the carveout's lock.
+ */
 static inline bool accmem_bo_has_failed(struct accmem_bo *bo, u64 offset,
 					u64 size)
 {

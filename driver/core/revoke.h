@@ -2,12 +2,13 @@
 /*
  * Revocation: memory that the driver of the device takes back.
  *
- * accmem_carveouts.epoch is even while the memory may be used. A revocation makes it odd.
- * The end of a revocation makes it even again: the number of before if the contents were
- * kept, the next number if they were lost. A buffer object and a context remember the
- * number with which they began, and may be used only while it is the current one.
+ * accmem_carveouts.epoch is even while the memory may be used. A revocation makes the epoch
+ * odd. The end of a revocation makes the epoch even again: the number before the revocation
+ * if the contents were kept, the next even number if they were lost. A buffer object and a
+ * context record the epoch at their creation, and may be used only while the epoch of the
+ * device is the recorded one.
  *
- * All that touches the memory does so between accmem_enter() and accmem_exit(). No code
+ * Code that accesses the memory does so between accmem_enter() and accmem_exit(). No code
  * is between the two when accmem_revoke() returns. The code between them takes a bounded
  * time: it may sleep, but does not wait for user space.
  */

@@ -97,7 +97,7 @@ struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
 	return IS_ERR(bo) ? ERR_PTR(-ENOENT) : bo;
 }
 
-/* Check the part that @req names, and let @export keep it. */
+/* Check the part that @req names, and count @export in its buffer object. */
 static int export_hold(struct accmem_export *export,
 		       const struct accmem_export_buffer *req, u64 room)
 {
@@ -141,7 +141,7 @@ static int export_populate(void *arg)
 				  export->offset + export->size);
 }
 
-/* Make the missing pages, and what mappings need. */
+/* Allocate the missing pages, or make the kernel mapping that user mappings need. */
 static int export_prepare(struct accmem_context *ctx,
 			  struct accmem_export *export)
 {
@@ -237,7 +237,7 @@ err_free:
 	return ERR_PTR(err == -ENOBUFS ? -ENOMEM : err);
 }
 
-/* As export_create(), and charge the user. accmem_export_free() undoes both. */
+/* Create an export and charge the user. accmem_export_free() undoes both. */
 static struct accmem_export *
 export_create_charged(struct accmem_context *ctx,
 		      const struct accmem_export_buffer *req)

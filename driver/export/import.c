@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Import: name memory of the device that another context has exported.
+ * Import: make a buffer of memory that another context of the device has exported.
  *
  * The dma-buf has to be an export of the same device. Others are refused: the driver
  * allocates no addresses for memory that is not its own.

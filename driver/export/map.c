@@ -210,8 +210,8 @@ static int map_fill_addresses(struct accmem_export *export,
 }
 
 /*
- * The CPU's caches are synchronised by separate calls: the kernel expects that memory is
- * mapped once at a time else, but several importers may map it.
+ * Several importers may map the memory at a time. The DMA API supports this only with
+ * DMA_ATTR_SKIP_CPU_SYNC, so that separate calls synchronise the CPU's caches.
  */
 static int map_pages(struct mapping *mapping)
 {

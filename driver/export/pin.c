@@ -2,13 +2,13 @@
 /*
  * Pins: memory that the driver of the device uses on behalf of a program.
  *
- * A program gives its driver a device address. The driver pins the memory, programs its
- * device with the place of the memory, and unpins with a fence that signals when the
- * device has finished. Until then the memory stays where it is, also if the program frees
- * it, ends, or closes the device, and nobody else gets it.
+ * A program gives the driver of the device (the provider) a device address. The provider
+ * pins the memory, programs its device with the place of the memory, and unpins with a
+ * fence that signals when the device has finished. Until then the memory stays where it is,
+ * also if the program frees it, ends, or closes the device, and nobody else gets it.
  *
- * A pin counts as an export: REALLOC does not move or shrink the memory, and the user has a
- * limit.
+ * A pin counts as an export: REALLOC does not move or shrink the memory, and the limit
+ * max_exports_per_user applies.
  *
  * Locking: ctx->lock for the lookup.
  */
@@ -30,7 +30,7 @@
 
 /**
  * struct pin - a pinned extent
- * @extent: what the driver sees
+ * @extent: place of the memory, for the provider
  * @bo: buffer object, with a reference
  * @user: user that is charged, with a reference
  * @fence: fence of the device's work, or NULL
@@ -130,16 +130,19 @@ static int pin_hold(struct accmem_context *ctx, struct pin *pin, u64 address,
  * accmem_pin() - keep memory of a program for the work of the device
  * @ctx: the context of the program
  * @address: device address inside a buffer
- * @size: bytes, which lie in that buffer or in its page of small buffers; not 0
- * @write: the device will write
+ * @size: size in bytes, not 0; the bytes lie in that buffer, or in its page of small buffers
+ * @write: true if the device will write to the memory
+ *
+ * A revocation does not end the pin.
  *
  * Context: Process context. Takes and releases ctx->lock. May sleep.
  *
- * Return: the extent, which accmem_unpin() ends; -ENOENT if no buffer has the address;
- * -ERANGE if the buffer ends earlier; -EBUSY during a REALLOC of the buffer; -EACCES for
- * @write if the program opened the device to read; -EOPNOTSUPP for memory that has no place
- * in a range (emulated, host, shared); -EDQUOT at the user's limit of exports; -ENODEV or
- * -ECONNRESET if the memory is revoked; -EINVAL, -ENOMEM.
+ * Return: the extent, which accmem_unpin() ends; -EINVAL if @size is 0, or if @address +
+ * @size exceeds 2^64; -ENOENT if no buffer has the address; -ERANGE if the buffer ends
+ * earlier; -EBUSY during a REALLOC of the buffer; -EACCES for @write if the program opened
+ * the device only for reading; -EOPNOTSUPP for memory that has no place in a range
+ * (emulated, host, shared); -EDQUOT at the user's limit of exports; -ENODEV or -ECONNRESET if the
+ * memory is revoked, or if a reset has lost its contents; -ENOMEM.
  */
 struct accmem_extent *accmem_pin(struct accmem_context *ctx, u64 address,
 				 u64 size, bool write)
@@ -178,9 +181,12 @@ ACCMEM_EXPORT(accmem_pin);
 
 /**
  * accmem_unpin() - end a pin, now or when the device has finished
- * @extent: the extent from accmem_pin(), which the caller does not use any more
- * @fence: fence that signals when the device uses the memory no more, or NULL for now; the
- *	caller keeps its reference. The fence must signal within a bounded time.
+ * @extent: the extent from accmem_pin(); the pointer is not valid afterwards
+ * @fence: fence that signals when the device has finished with the memory, or NULL to end
+ *	the pin now; the caller keeps its reference. The fence must signal within a bounded
+ *	time.
+ *
+ * May be called after accmem_provider_unregister().
  *
  * Context: Process context. May sleep.
  */

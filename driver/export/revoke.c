@@ -2,11 +2,11 @@
 /*
  * Revocation: take the memory of a device back from the importers of its exports.
  *
- * A revocation begins with an error that all new exports and mappings get from then on.
- * Each importer is told to let its mappings go. Then the function waits, until a deadline,
- * for the fences of importers and for the end of their mappings. Importers that are not
- * dynamic, and all importers on kernels before 7.1, may keep their mappings: their number is
- * the result.
+ * A revocation first sets an error, which all new exports and mappings return from then on.
+ * Then the exporter asks each importer to unmap (dma_buf_invalidate_mappings()), and waits,
+ * until a deadline, for the fences of importers and for the end of their mappings. Importers
+ * that are not revocable, and all importers on kernels before 7.1, may keep their mappings.
+ * The result is the number of mappings that are left.
  *
  * User mappings are not removed here.
  *
@@ -42,13 +42,12 @@ struct accmem_export *accmem_export_next(struct accmem_exports *exports,
 	do {
 		export = xa_find(&exports->xa, id, ULONG_MAX, XA_PRESENT);
 		++*id;
-	} while (export &&
-		 !lockref_get_not_dead(&export->dentry->d_lockref));
+	} while (export && !lockref_get_not_dead(&export->dentry->d_lockref));
 	xa_unlock(&exports->xa);
 	return export;
 }
 
-/* Set the error of all exports. A new error is told to the importers. */
+/* Set the error of all exports. If @error is not 0, ask the importers to unmap. */
 static void revoke_set(struct accmem_exports *exports, int error)
 {
 	struct accmem_export *export;

@@ -72,8 +72,8 @@ static inline bool accmem_bo_has_users(const struct accmem_bo *bo)
 }
 
 /*
- * Return true if a dma-buf shows memory of the buffer object. The result false is stable
- * while a REALLOC of its buffer is in progress.
+ * Return true if a dma-buf, an imported buffer or a pin (export/pin.c) uses memory of the
+ * buffer object. The result false is stable while a REALLOC of its buffer is in progress.
  */
 static inline bool accmem_bo_is_exported(const struct accmem_bo *bo)
 {

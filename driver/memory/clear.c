@@ -442,7 +442,7 @@ void accmem_clear_init(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_clear_end() - start the cleaner of a carveout no more
+ * accmem_clear_end() - do not start the cleaner of a carveout any more
  * @cv: the carveout, whose device is gone
  *
  * Context: Any. Does not sleep.

@@ -39,8 +39,8 @@
  * @write: true to write or zero
  *
  * Context: Process context. May sleep.
- * Return: 0; -ENXIO beyond the end of @bo; -ECONNRESET, -ENODEV if the memory is
- * revoked or its contents are lost; -ENOMEM.
+ * Return: 0; -ENXIO beyond the end of @bo; -EHWPOISON if some of the memory has failed;
+ * -ECONNRESET, -ENODEV if the memory is revoked or its contents are lost; -ENOMEM.
  */
 int accmem_bo_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 		     bool write)

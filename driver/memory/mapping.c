@@ -126,9 +126,9 @@ struct file *accmem_mapping_file(struct accmem_account *account)
  *
  * unmap_mapping_range() must not remove a part of an entry of 1 GiB: the kernel up to 6.12
  * warns, as the caller does not hold mmap_lock. The split of a VMA inside an entry of
- * 1 GiB would read the entry as a page table. In both cases the entry is removed as a
- * whole before, in all processes. The caller keeps faults from making it again; faults
- * map by smaller entries, or the rest.
+ * 1 GiB would read the entry as a page table. In both cases the whole entry is removed
+ * before, in all processes. The caller prevents faults that would make the entry again.
+ * Later faults map the remaining memory, by smaller entries.
  *
  * Context: Process context. May sleep.
  */

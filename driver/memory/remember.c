@@ -29,7 +29,7 @@
 	"retired: '%s' is not ADDRESS or SIZE@ADDRESS, where both are " ACCMEM_SIZE_RULE \
 	"\n"
 
-/* A piece of physical memory that has failed. */
+/* A range of physical memory that has failed. */
 struct remembered {
 	struct list_head link;
 	u64 start;
@@ -63,7 +63,7 @@ static bool remember_contains(const struct remembered *r, u64 start, u64 size)
 	       size <= r->size - (start - r->start);
 }
 
-/* Add to a piece that ends at @start, or make a new piece. */
+/* Extend the range that ends at @start, or add a range to the list. */
 static int remember_add(u64 start, u64 size, enum accmem_cause cause)
 {
 	struct remembered *r;

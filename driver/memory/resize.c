@@ -169,9 +169,8 @@ static u64 resize_floor(struct accmem_bo *bo, u64 size)
  * @size: requested size in bytes, not 0, at most the present size
  * @nr_runs: out: number of runs after the shrink
  *
- * The result is larger than @size if a folio must stay whole, or if a dma-buf shows the
- * memory. A fault may change the
- * result later.
+ * The result is larger than @size if a folio must stay whole, or if the memory is exported.
+ * A fault may change the result later.
  *
  * Context: Does not sleep.
  * Return: size after the shrink, in bytes.

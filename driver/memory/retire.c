@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Retirement: memory that has failed is used no more.
+ * Retirement: take memory that has failed out of use.
  *
  * Free memory is retired at once: it leaves the free space for good. Memory in use is
  * pending until its free:
  *
  * - its mappings are removed, and a fault on it raises SIGBUS;
- * - ACCESS, copies of the kernel and clearing fail with -EHWPOISON or leave it out;
+ * - ACCESS and copies of the kernel fail with -EHWPOISON; clearing at an allocation leaves
+ *   the failed memory out;
  * - caches of freed buffers are drained, and no freed buffer that has failed is reused;
  * - the good memory of the same buffer stays in use, and is mapped again by faults;
  * - the free retires the failed granules, and frees the others (memory/runs.c).
@@ -126,17 +127,18 @@ static int retire_range(struct accmem_carveout *cv, u64 offset, u64 size,
 }
 
 /**
- * accmem_retire() - use a part of a carveout no more
+ * accmem_retire() - take a part of a carveout out of use
  * @cv: the carveout
  * @offset: offset in the carveout, in bytes
- * @size: bytes; all granules that contain a byte of the part are retired
+ * @size: size in bytes; all granules that contain a byte of the part are retired
  * @cause: how the caller knows that the memory has failed
  *
  * The memory may be free, in use or retired already. The function does not wait for
  * memory in use: it is pending when the function returns, and retired when it is freed.
  *
  * Context: Process context. The caller holds no lock of accmem, no folio lock and no
- * mmap_lock. May sleep.
+ * mmap_lock. Takes accmem_cleaner.lock, whose holder may wait for a fence of the device.
+ * May sleep.
  * Return: 0; -EINVAL if the part is empty or not inside the carveout; -ENOMEM if some of
  * it could not be recorded; -ENODEV if the carveout is being destroyed.
  */
@@ -205,6 +207,8 @@ void accmem_retire_bytes(struct accmem_carveout *cv,
  * @cv: the carveout
  * @drain: called without locks after memory in use has failed, to drain the caches of
  *	freed buffers
+ *
+ * Context: Any context. Does not sleep.
  */
 void accmem_retire_init(struct accmem_carveout *cv,
 			void (*drain)(struct accmem_carveout *cv))

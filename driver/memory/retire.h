@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Retirement: memory that has failed is used no more.
+ * Retirement: take memory that has failed out of use.
  *
  * accmem_retire() may be called at any time for any memory of a carveout. retire.c
  * describes what happens to memory in use.

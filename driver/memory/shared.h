@@ -2,8 +2,8 @@
 /*
  * Shared memory: pieces that move between the host and the device.
  *
- * accmem_shared_create() adds a host side to new device memory. The calls
- * that access or move memory use the other functions. shared.c describes the pieces.
+ * accmem_shared_create() adds a host side to new device memory. The calls that access or
+ * move memory use the other functions. shared.c describes the pieces.
  */
 #ifndef ACCMEM_MEMORY_SHARED_H
 #define ACCMEM_MEMORY_SHARED_H

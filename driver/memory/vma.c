@@ -2,8 +2,8 @@
 /*
  * VMAs: user mappings of buffer objects.
  *
- * A VMA shows a part of one buffer object, has the mapping file of its account
- * (mapping.c), and holds a reference to it.
+ * A VMA maps a part of one buffer object and holds a reference to the buffer object. The
+ * file of the VMA is the mapping file of the account (mapping.c).
  *
  * Faults are served by the backing of the carveout, or by shared_fault.c for shared
  * memory. A fault on revoked memory ends in SIGBUS.
@@ -192,6 +192,7 @@ static const struct vm_operations_struct vma_shared_ops = {
  * accmem_vma_check() - check the kind of a mapping
  * @vma: the VMA, in the mmap() call that makes it
  *
+ * Context: Process context. The caller holds mmap_lock. Does not sleep.
  * Return: 0; -EINVAL for a private mapping, -EACCES for an executable mapping.
  */
 int accmem_vma_check(const struct vm_area_struct *vma)

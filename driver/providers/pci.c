@@ -10,8 +10,8 @@
  * error that the bus reports, and system sleep may lose the contents: the memory is revoked
  * meanwhile.
  *
- * Locking: none. The core calls all functions of a device under its device lock, but for
- * those of errors, which it calls one after another. The functions of accmem lock.
+ * Locking: none. The PCI core calls the functions of a device one after another. The
+ * functions of accmem_provider.h take the locks that they need.
  */
 #include <linux/accmem_provider.h>
 #include <linux/module.h>

@@ -2,10 +2,11 @@
 /*
  * Test provider: a driver whose device a test controls.
  *
- * The module provides the ranges of its parameter `ranges`, as SIZE@ADDRESS, and has an
- * engine that a worker of the kernel stands for. Tests write to parameters: `revoke` (reset
- * or gone), `resume` (kept or lost), and how the engine behaves. On load the module first
- * calls the provider API in ways that must fail, and fails to load if one succeeds.
+ * The module provides the ranges of its parameter `ranges`, as SIZE@ADDRESS. A work item
+ * stands for the engine of the device. Tests write to parameters: `revoke` (reset or gone),
+ * `resume` (kept or lost), `engine` and `delay_ms` (behaviour of the engine), `pin` and
+ * `unpin`. On load the module first makes calls of the provider API that must fail, and
+ * fails to load if one of them succeeds.
  *
  * Locking: param_lock of the module guards the parameters.
  */

@@ -46,7 +46,8 @@ struct file;
  * @pending: number of pending frees; a free counts until its memory is free
  * @fences: number of imported fences that are not reached and of exported fences that
  *	somebody holds
- * @exports: number of dma-bufs; a dma-buf counts until its memory is not used through it
+ * @exports: number of dma-bufs and of pins (export/pin.c); a dma-buf counts until it has no
+ *	user and the fences of its importers have signalled
  * @waits: number of STREAM_WAIT calls that sleep
  * @resident: number of pages of ordinary memory that are present for the user's buffers
  * @next_drain: time in ns before which the user's requests drain no caches of others,

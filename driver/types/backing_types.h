@@ -106,11 +106,10 @@ enum accmem_release {
  *	memory is always clean.
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if
  *	there are none.
- *
- * @isolate: a part of the carveout has failed: see to it that no mapping of the memory
- *	around it shows it, and wait for faults that have not seen the failure. The caller
- *	removes the mappings then. Absent if the invalidate lock of the mappings, which
- *	the caller takes and releases, suffices for both.
+ * @isolate: a part of the carveout has failed: prevent later faults from mapping the part
+ *	together with the memory around the part, and wait for faults that have not seen
+ *	the failure. The caller removes the mappings afterwards. Absent if the invalidate
+ *	lock of the mappings, which the caller takes and releases, suffices for both.
  * @physical_at: return the physical address of the byte at an offset of the carveout. Does
  *	not sleep. Absent if offsets have none.
  *

@@ -89,8 +89,8 @@ struct accmem_shared {
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
  * @buffers: number of buffers that the bo is charged as
- * @epoch: accmem_carveouts.epoch when the bo was created: the contents are lost if it
- *	differs
+ * @epoch: accmem_carveouts.epoch when the bo was created, as an even number. If the
+ *	epoch of the device differs, the memory is revoked or the contents are lost.
  * @nr_runs_before: value of @nr_runs before a REALLOC that is in progress; guarded by
  *	the context's lock
  * @offset: offset of the bo's mappings in the address_space of its account; set
@@ -100,8 +100,9 @@ struct accmem_shared {
  * @max_runs: number of entries allocated for @runs, or 0 if unknown
  * @run: the run, if the bo has a single run
  * @state: enum accmem_state; guarded by the carveout's lock
- * @nr_exports: number of dma-bufs of the bo. While it is not 0, REALLOC neither moves
- *	nor shrinks the bo. Incremented under the context's lock.
+ * @nr_exports: number of dma-bufs, imported buffers and pins (export/pin.c) of the bo.
+ *	While the number is not 0, REALLOC neither moves nor shrinks the bo. Incremented
+ *	under the context's lock, or by the holder of another count.
  * @link: link in accmem_carveout.quarantine.list, .pending or .overdue; guarded by the
  *	carveout's lock
  * @own_link: link in accmem_account_memory.mapped, or in accmem_account_memory.quarantined;

@@ -305,9 +305,9 @@ struct accmem_carveout {
  * struct accmem_carveouts - carveouts of a device
  * @epoch: state of the memory, see core/revoke.h; odd while the memory is revoked
  * @gone: the memory is revoked for good
- * @provider_ops: what the device does by itself; not called after a revocation. A copy,
+ * @provider_ops: operations of the provider; not called while the memory is revoked. A copy,
  *	since the module of the driver may be gone while calls of programs end.
- * @provider_priv: argument of @provider_ops
+ * @provider_priv: first argument of each operation
  * @accounts: accounts of the device
  * @exports: dma-bufs of the device
  * @address_base: lowest device address of all carveouts

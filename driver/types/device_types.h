@@ -28,9 +28,9 @@
 struct dentry;
 
 /**
- * struct accmem_provider - the side of a device that its driver sees
+ * struct accmem_provider - a device, as the provider sees it
  * @parent: device that the memory belongs to; NULL after unregistration
- * @published: programs can open the device
+ * @published: accmem_provider_publish() was called for a device with a range
  * @lock: held while the device is published, revoked, resumed and unregistered
  */
 struct accmem_provider {
@@ -49,7 +49,7 @@ struct accmem_provider {
  * @due: pending frees whose dependencies have signalled
  * @exports: dma-bufs of the memory
  * @carveouts: carveouts
- * @provider: the side that the driver of the device sees
+ * @provider: the device, as the provider sees it
  * @destroy: frees the device, after the last reference was dropped
  *
  * Each group belongs to the folder that changes it; only the entry points know the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Imported buffers: further names of memory that already has a buffer object.
+ * Imported buffers: buffers of memory that has a buffer object already.
  *
  * An imported buffer refers to a part of a buffer object of any context of the device. It
  * has a va of its own in the importing context, and a reference to the buffer object, which
@@ -10,8 +10,8 @@
  * The importing account is charged for a buffer of this size, since the buffer withholds
  * the memory from others. The account of the buffer object stays charged, too.
  *
- * With identity translation an address is a place in the carveout, so that a context can
- * have one name of a granule only.
+ * With identity translation an address is a place in the carveout, so that a granule can be
+ * in one va of a context only.
  *
  * Locking: ctx->lock of the importing context guards the va and the buffer.
  */
@@ -135,15 +135,15 @@ static void import_mark_dirty(struct accmem_bo *bo, u64 offset, u64 size)
 }
 
 /**
- * accmem_buffer_import() - name a part of a buffer object in another context
- * @ctx: the context that gets the name
+ * accmem_buffer_import() - make a buffer of a part of an existing buffer object
+ * @ctx: the context that gets the buffer
  * @bo: the buffer object, of the same device, with an export
  * @offset: offset of the part in @bo, a multiple of the granule
  * @size: bytes of the part, a multiple of the granule
  *
  * Context: Process context. Takes and releases ctx->lock. May sleep.
- * Return: the buffer, which is not published; -EDQUOT at a limit; -EEXIST if the context
- * has a name of the memory, with identity translation; -EADDRNOTAVAIL if no range of
+ * Return: the buffer, which is not published; -EDQUOT at a limit; -EEXIST if a va of the
+ * context has some of the addresses, with identity translation; -EADDRNOTAVAIL if no range of
  * device addresses is large enough; -ENOMEM.
  */
 struct accmem_buffer *accmem_buffer_import(struct accmem_context *ctx,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Imported buffers: further names of memory.
+ * Imported buffers: buffers of memory that has a buffer object already.
  */
 #ifndef ACCMEM_VM_IMPORT_H
 #define ACCMEM_VM_IMPORT_H

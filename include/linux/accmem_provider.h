@@ -5,10 +5,12 @@
  * A provider registers the memory of a device: accmem_provider_create(), then
  * accmem_provider_add_range() for each range, then accmem_provider_publish(). Programs can
  * then open /dev/accmemN. accmem_provider_unregister() takes the memory back at any time,
- * and waits for no program. Documentation/driver-api/provider.rst is the tutorial.
+ * and waits for no program. Documentation/driver-api/provider.rst is the tutorial. The
+ * functions are described where they are defined: driver/provider.c, driver/export/pin.c,
+ * and driver/vm/context.c for accmem_context_put().
  *
- * Functions that return a pointer return an ERR_PTR() on failure. The module that calls
- * them imports the namespace ACCMEM.
+ * Functions that return a pointer return an ERR_PTR() on failure. A module that calls
+ * these functions imports the symbol namespace ACCMEM.
  */
 #ifndef _LINUX_ACCMEM_PROVIDER_H
 #define _LINUX_ACCMEM_PROVIDER_H
@@ -26,23 +28,26 @@ struct file;
 struct module;
 
 #define ACCMEM_MAX_PROVIDERS \
-	16 /* devices, with those that still wait for programs */
+	16 /* devices, with removed ones that programs still hold */
 #define ACCMEM_MAX_RANGES 8 /* ranges of a device */
 
 /**
  * enum accmem_range_flags - properties of a range
- * @ACCMEM_RANGE_EMULATED: ordinary memory of the host stands for the range, and
- *	&accmem_range.start is ignored. For tests, and for devices without memory.
- * @ACCMEM_RANGE_PAGES: give the range page structures, so that it can be pinned, and map it
- *	write-back in folios of 2 MiB. The range must be memory that the host may cache.
- *	Without this flag programs map frames, in any cache mode, and nothing can be pinned.
+ * @ACCMEM_RANGE_EMULATED: use ordinary memory of the host in place of a range, and ignore
+ *	&accmem_range.start. For tests, and for devices without memory.
+ * @ACCMEM_RANGE_PAGES: give the range page structures, so that mappings can be pinned, and
+ *	map the range write-back in folios of 2 MiB. The range must be memory that the host
+ *	may cache. Without this flag programs map frames, in any cache mode, and mappings
+ *	cannot be pinned.
  * @ACCMEM_RANGE_CLAIMED: the provider has claimed the range, for example with
- *	pci_request_region(), and releases it after accmem_provider_unregister(). Only with
- *	ACCMEM_RANGE_IO. Without this flag accmem claims the range, and demands that all of
- *	it is reserved in the resource tree.
- * @ACCMEM_RANGE_PROBE: write to the range and read back before it is used
+ *	pci_request_region(), and releases the range after accmem_provider_unregister(). Only
+ *	with ACCMEM_RANGE_IO. Without this flag accmem claims the range. All of the range
+ *	must then be marked as reserved (IORES_DESC_RESERVED or IORES_DESC_SOFT_RESERVED) in
+ *	the resource tree.
+ * @ACCMEM_RANGE_PROBE: write to the range and read back before the range is used
  * @ACCMEM_RANGE_IO: the range is behind a bus and the host may not cache it. A program that
- *	asks for the default cache mode gets write-combining. Not with ACCMEM_RANGE_PAGES.
+ *	requests the default cache mode gets write-combining. Not with
+ *	ACCMEM_RANGE_EMULATED or ACCMEM_RANGE_PAGES.
  */
 enum accmem_range_flags {
 	ACCMEM_RANGE_EMULATED = BIT(0),
@@ -55,10 +60,10 @@ enum accmem_range_flags {
 /**
  * struct accmem_range - a range of device memory
  * @start: physical address; a multiple of 2 MiB
- * @size: bytes; a multiple of 2 MiB, of 4 KiB for ACCMEM_RANGE_EMULATED
- * @flags: enum accmem_range_flags
+ * @size: size in bytes, not 0; a multiple of 2 MiB, or of 4 KiB for ACCMEM_RANGE_EMULATED
+ * @flags: bits of enum accmem_range_flags
  * @bandwidth: enum accmem_bandwidth
- * @node: NUMA node, or NUMA_NO_NODE
+ * @node: NUMA node, which is online, or NUMA_NO_NODE
  */
 struct accmem_range {
 	phys_addr_t start;
@@ -69,17 +74,24 @@ struct accmem_range {
 };
 
 /**
- * struct accmem_provider_ops - what the device does by itself
- * @clear: zero @size bytes at @offset of range @range, or NULL: the processor zeroes.
- *	Returns a fence that signals when the bytes are zero, NULL if they are zero already,
- *	or an ERR_PTR(), after which the processor zeroes. The fence must signal within a
- *	bounded time, whatever programs do.
- * @copy: copy @size bytes from @from_offset of range @from to @to_offset of range @to, or
- *	NULL. Returns as @clear.
+ * struct accmem_provider_ops - work that the device does in place of the processor
+ * @clear: start to zero @size bytes at @offset of range @range. Returns a fence that
+ *	signals when the bytes are zero, NULL if they are zero already, or an ERR_PTR(). If
+ *	the operation is absent, returns an ERR_PTR(), or if the fence has an error, the
+ *	processor zeroes the bytes.
+ * @copy: start to copy @size bytes from @from_offset of range @from to @to_offset of range
+ *	@to. The two parts do not overlap. Returns as @clear: a fence, NULL or an ERR_PTR().
  *
- * The operations are called without a lock of accmem, may sleep, and may run at the same
- * time on several processors. None runs, and none is called any more, when
- * accmem_provider_revoke() or accmem_provider_unregister() has returned.
+ * Ranges have the numbers 0, 1 and so on, in the order in which they were added. Offsets
+ * and sizes are in bytes, and are multiples of 4 KiB for @clear; @copy may have any.
+ *
+ * The caller gets a reference to the fence, and drops it. The fence must signal within a
+ * bounded time, whatever programs do.
+ *
+ * The operations are called in process context, without a spinlock, and may sleep. Several
+ * processors may call them at the same time. An operation calls no function of this header.
+ * None runs when accmem_provider_revoke() or accmem_provider_unregister() has returned, and
+ * none is called until accmem_provider_resume().
  */
 struct accmem_provider_ops {
 	struct dma_fence *(*clear)(void *priv, unsigned int range, u64 offset,
@@ -91,7 +103,8 @@ struct accmem_provider_ops {
 /**
  * enum accmem_revoke_why - why a provider takes the memory back
  * @ACCMEM_REVOKE_RESET: the device is reset or sleeps; accmem_provider_resume() follows
- * @ACCMEM_REVOKE_GONE: the device is gone
+ * @ACCMEM_REVOKE_GONE: the device does not come back; accmem_provider_resume() has no
+ *	effect afterwards
  */
 enum accmem_revoke_why {
 	ACCMEM_REVOKE_RESET,
@@ -100,9 +113,9 @@ enum accmem_revoke_why {
 
 /**
  * struct accmem_extent - where pinned memory of a program lies
- * @range: number of the range
+ * @range: number of the range: 0 for the range that was added first
  * @offset: offset in the range, in bytes
- * @size: bytes
+ * @size: size in bytes
  */
 struct accmem_extent {
 	unsigned int range;

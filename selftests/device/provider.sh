@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A driver of a device on the provider API, for which accmem_test_provider.ko stands: calls
-# that must fail, clearing and copying by the engine of the device, memory that is revoked
-# for a reset and resumed, pins, and the end of the driver while programs hold its memory.
-# helpers/provider has the programs.
+# The provider API, called by the driver accmem_test_provider.ko: calls that must fail,
+# clearing and copying by the engine of the device, memory that is revoked for a reset and
+# resumed, pins, and the end of the driver while programs hold its memory. helpers/provider
+# has the programs.
 
 set -euo pipefail
 # shellcheck source=selftests/device/helpers/module.sh

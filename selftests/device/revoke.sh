@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Devices that are reset or go away while programs use them: helpers/revoke*, on a device of
-# each backing. Devices that root makes and deletes at run time, and what holds the module.
+# each backing. Devices that root adds and deletes at run time. References of programs to the
+# module.
 
 set -euo pipefail
 # shellcheck source=selftests/device/helpers/module.sh

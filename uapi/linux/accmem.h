@@ -67,12 +67,14 @@
  *   EINVAL  size is smaller than the first version of the structure
  *   E2BIG   size is larger than 4096; or the structure is longer than the kernel's, and
  *           the excess is not zero
- *   ENODEV  the device is gone. FREE does not fail with it. Mappings raise SIGBUS, poll() of
- *           the file reports POLLERR | POLLHUP, and streams have ended.
- *   ECONNRESET  the device is being reset, or a reset has lost its contents and the context
- *           has buffers of before. FREE does not fail with it: after the last of these
- *           buffers is freed, the context can be used again. A page of small buffers that
- *           is mapped counts, as does a pending free. Mappings of before raise SIGBUS.
+ *   ENODEV  the device is gone. FREE does not fail with ENODEV. Accesses to mappings raise
+ *           SIGBUS, poll() of the file reports POLLERR | POLLHUP, and streams have ended.
+ *   ECONNRESET  the device is being reset; or a reset has lost the contents of the memory
+ *           and the context has buffers from before the reset. FREE does not fail with
+ *           ECONNRESET: after the last of these buffers is freed, the context can be used
+ *           again. A page of small buffers that is mapped counts as a buffer, and so does
+ *           a pending free. Accesses to mappings from before the reset raise SIGBUS.
+ *           During the reset poll() of the file reports POLLERR | POLLHUP. Streams continue.
  *   EINVAL  an unknown flag is set, or a reserved member is not 0
  *
  * The comment of each structure lists the other errors of its ioctl.
@@ -188,8 +190,8 @@ enum accmem_bandwidth {
 
 /**
  * enum accmem_cache_mode - how the CPU caches mappings of a buffer
- * @ACCMEM_CACHE_WB: write-back, the default; write-combining on a carveout that does not
- *	offer write-back
+ * @ACCMEM_CACHE_WB: write-back, the default. A carveout that does not offer write-back
+ *	uses write-combining instead.
  * @ACCMEM_CACHE_WC: write-combining
  * @ACCMEM_CACHE_UC: uncached
  *
@@ -286,11 +288,11 @@ enum accmem_page_policy {
  * @bandwidth: out: enum accmem_bandwidth
  * @numa_node: out: NUMA node of the memory, -1 if it is not known
  * @retired_bytes: out: bytes of the carveout that have failed and that no buffer gets any
- *	more. They are a part of @capacity.
- * @retire_pending_bytes: out: bytes that have failed and are still a part of a buffer.
- *	They become retired when their memory is freed.
- * @retire_failed_bytes: out: bytes that have failed and that may be handed out, since the
- *	driver had no memory to record the failure
+ *	more; a part of @capacity
+ * @retire_pending_bytes: out: bytes of the carveout that have failed and that are still in
+ *	use by any context; they are retired when their memory is freed
+ * @retire_failed_bytes: out: bytes of the carveout that have failed and that a buffer may
+ *	still get, because the kernel had no memory to record the failure
  *
  * The members from @features on describe the carveout, except for @now_ns,
  * @context_bytes and @context_limit. With ACCMEM_INFO_HOST they describe host memory;
@@ -508,7 +510,7 @@ struct accmem_info {
  * * ETIMEDOUT: WAIT, and the deadline has passed. @free_bytes, @largest_run and
  *   @carveouts are set.
  * * EAGAIN: WAIT, and 256 requests of the user are waiting already.
- * * EHWPOISON: the memory has failed during the call. A new call gets other memory.
+ * * EHWPOISON: the memory failed during the call. A new call gets other memory.
  * * EINTR: a signal interrupted the wait; or a fatal signal arrived while memory was
  *   allocated or cleared.
  */
@@ -875,11 +877,11 @@ struct accmem_advise {
 /*
  * Flags of EXPORT.
  *
- * READ_ONLY       importers and mappings may only read. A kernel that maps a dma-buf when
- *                 a device attaches (before 7.1) maps it for both directions: attaching
- *                 then fails with EACCES.
- * REVOCABLE_ONLY  refuse importers that cannot give the memory back while they use it.
- *                 Needs a kernel of 7.1 or later.
+ * READ_ONLY       importers and mappings may only read. Older kernels (6.12, for example)
+ *                 map the dma-buf for a static importer when the importer attaches, and
+ *                 for both directions: attaching then fails with EACCES.
+ * REVOCABLE_ONLY  refuse importers that cannot give the memory back while they use the
+ *                 memory. Needs Linux 7.1 or later.
  */
 #define ACCMEM_EXPORT_READ_ONLY 0x1u
 #define ACCMEM_EXPORT_REVOCABLE_ONLY 0x2u
@@ -893,27 +895,27 @@ struct accmem_advise {
  * @address: in: first device address of the part, a multiple of the granule. The granule
  *	of a small buffer contains other small buffers of the context, which are exported
  *	with it.
- * @length: in: bytes of the part, a multiple of the granule; 0 for all from @address to
- *	the end of the buffer. out: bytes of the part
+ * @length: in: size of the part in bytes, a multiple of the granule; 0 for all bytes from
+ *	@address to the end of the buffer. out: size of the part in bytes
  * @fd: out: file descriptor of the dma-buf, close-on-exec
  * @reserved: in: 0
  *
- * The dma-buf shows the memory, not the buffer: it keeps the memory after FREE and after
- * the end of the context, as a mapping does. The memory stays charged to the context until
- * then, and until the fences that importers have added to the dma-buf have signalled.
+ * The dma-buf refers to the memory, not to the buffer. Like a mapping, the dma-buf keeps the
+ * memory after FREE and after the end of the context. The memory stays charged to the
+ * context until the dma-buf has no user and the fences that importers have added to the
+ * dma-buf have signalled.
  *
- * All pages of the part are allocated by this call. REALLOC of the buffer does not free
- * memory while an export of it exists, and fails with EBUSY where it would have to move the
- * buffer.
+ * All pages of the part are allocated by this call. While the dma-buf exists, REALLOC of the
+ * buffer does not free memory, and fails with EBUSY if it would have to move the buffer.
  *
  * The dma-buf can be mapped by mmap(), with MAP_SHARED and without PROT_EXEC. Mappings have
  * the cache mode of the buffer. DMA_BUF_IOCTL_SYNC, lseek() to the end, poll() and the
- * ioctls for sync_files work as for any dma-buf. A driver that attaches gets EOPNOTSUPP if
- * its device cannot address the memory. Memory without page structures (no
+ * ioctls for sync_files work as for any dma-buf. An importer gets EOPNOTSUPP when it attaches
+ * a device that cannot address the memory. Memory without page structures (no
  * ACCMEM_FEATURE_PIN) has DMA addresses only.
  *
- * When a device is removed or reset, its exports are revoked: importers can map them no
- * more.
+ * When the device is removed or reset, its exports are revoked: importers cannot map them.
+ * After a reset that has kept the contents importers can map the exports again.
  *
  * Errors:
  *
@@ -924,8 +926,9 @@ struct accmem_advise {
  * * EACCES: the file was opened for reading only, and ACCMEM_EXPORT_READ_ONLY is not set.
  * * ENOENT: no buffer of this context contains @address.
  * * EBUSY: a REALLOC of the buffer is in progress.
- * * ENXIO: the part leaves the buffer.
+ * * ENXIO: the part extends beyond the buffer.
  * * EDQUOT: the user has the highest permitted number of exports.
+ * * EHWPOISON: a page of the part has failed.
  * * ECONNRESET: the device is being reset.
  * * ENODEV: the device has been removed.
  * * EMFILE: the process has too many open files.
@@ -945,40 +948,40 @@ struct accmem_export_buffer {
 #define ACCMEM_QUERY_IMPORTED 0x80000000u /* in accmem_query.alloc_flags */
 
 /**
- * struct accmem_import_buffer - ACCMEM_IOC_IMPORT: name memory that was exported
+ * struct accmem_import_buffer - ACCMEM_IOC_IMPORT: make a buffer of exported memory
  * @size: in: bytes of this structure
  * @flags: in: 0
  * @fd: in: file descriptor of a dma-buf that EXPORT has made, in any context of this device
  * @reserved: in: 0
  * @offset: in: offset of the part in the dma-buf, a multiple of the granule
- * @length: in: bytes of the part, a multiple of the granule; 0 for all from @offset on.
- *	out: bytes of the part
+ * @length: in: size of the part in bytes, a multiple of the granule; 0 for all bytes from
+ *	@offset on. out: size of the part in bytes
  * @address: out: first device address of the buffer in this context
  * @mmap_offset: out: offset for mmap() of the buffer
  *
- * The call makes a buffer of this context that shows the same memory as the dma-buf: one
- * memory, two names. The buffer keeps the memory until it is freed, and counts against the
- * limits of this context and of its user, as if it had memory of its own. The exporter
- * remains charged as well. The dma-buf can be closed after the call.
+ * The call makes a buffer of this context that shares its memory with the dma-buf. The
+ * buffer keeps the memory until the buffer is freed. The buffer counts against the limits of
+ * this context and of its user like a buffer with memory of its own. The exporter remains
+ * charged as well. The dma-buf can be closed after the call.
  *
- * FREE frees the name, also with a position or a fence; the memory becomes free with its
- * last user. REALLOC of an imported buffer fails with EPERM, REALLOC of the exporter's
- * buffer behaves as with an export.
+ * FREE ends the imported buffer, also with a position or a fence. The memory becomes free
+ * with its last user. REALLOC of an imported buffer fails with EPERM. REALLOC of the
+ * exporter's buffer behaves as if the dma-buf still existed.
  *
- * With ACCMEM_TRANSLATION_IDENTITY the device address says where the memory is: the buffer
- * has the address that the memory has in the exporting context. A context can then have one
- * name of a granule only.
+ * With ACCMEM_TRANSLATION_IDENTITY a device address is a place in the carveout: the buffer
+ * has the address that the memory has in the exporting context. A granule can then be in
+ * one buffer of a context only.
  *
  * Errors:
  *
  * * EINVAL: @offset or @length is not a multiple of the granule; @fd is not a dma-buf.
  * * EBADF: @fd is not an open file.
- * * EOPNOTSUPP: the dma-buf is that of another driver.
- * * EXDEV: the dma-buf is that of another accmem device.
+ * * EOPNOTSUPP: another driver has made the dma-buf.
+ * * EXDEV: the memory of the dma-buf is that of another accmem device.
  * * EACCES: the dma-buf is ACCMEM_EXPORT_READ_ONLY, and the file of this context was opened
  *   for writing.
- * * ENXIO: the part leaves the dma-buf.
- * * EEXIST: ACCMEM_TRANSLATION_IDENTITY, and the context has a name of the memory.
+ * * ENXIO: the part extends beyond the dma-buf.
+ * * EEXIST: ACCMEM_TRANSLATION_IDENTITY, and a buffer of the context has some of the memory.
  * * ECONNRESET, ENODEV: the dma-buf was revoked.
  * * EDQUOT: a limit of the context or of the user is reached.
  * * ENOMEM: the kernel is short of memory; or no range of device addresses is free.
@@ -1310,7 +1313,7 @@ struct accmem_stream_export {
  *   ECANCELED      alloc: this CTA relinquished during the wait (P9)
  *   ECANCELED      alloc, dealloc: the process closed its last descriptor of the CTA
  *                  during the wait; or CTA_CANCEL ended the queued call
- *   ECONNRESET     the context has ended
+ *   ECONNRESET     the context has ended, or the device was reset or removed
  *
  * Errors without a broken rule:
  *
@@ -1666,7 +1669,7 @@ struct accmem_tmem_map {
  * * EINVAL: @cta_group above 2.
  * * EPROTOTYPE: the launch has another cta_group.
  * * EPROTO: the peer waits in alloc. The alloc of the peer fails with EPROTO, too.
- * * ECONNRESET: the context has ended.
+ * * ECONNRESET: the context has ended, or the device was reset or removed.
  */
 struct accmem_cta_relinquish {
 	__u32 size;

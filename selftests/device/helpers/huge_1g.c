@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Page table entries of 1 GiB, for huge_1g.sh, which makes the only device of a range of
- * 1 GiB without page structures. Where the kernel has no such entries, the tests count no
- * faults; all else is the same.
+ * 1 GiB without page structures. If the kernel has no such entries, the tests make the same
+ * calls but do not count faults.
  */
 #include "accmem_test.h"
 
@@ -21,13 +21,11 @@ FIXTURE_VARIANT(huge_1g)
 	uint32_t cache_mode;
 };
 
-FIXTURE_VARIANT_ADD(huge_1g, wb)
-{
+FIXTURE_VARIANT_ADD(huge_1g, wb){
 	.cache_mode = ACCMEM_CACHE_WB,
 };
 
-FIXTURE_VARIANT_ADD(huge_1g, wc)
-{
+FIXTURE_VARIANT_ADD(huge_1g, wc){
 	.cache_mode = ACCMEM_CACHE_WC,
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Devices that are reset or go away, for revoke.sh, which loads the module with a device
- * of each backing: what becomes of calls, buffers and mappings. A reset is a write to the
- * file "reset", and the end of a device the unbinding of its driver.
+ * of each backing: the effects on calls, buffers and mappings. A test resets a device by a
+ * write to the file "reset", and removes a device by unbinding its driver.
  */
 #include "revoke_fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of revoked devices share: a context with a mapped buffer, which the test
- * revokes. Each test leaves the device bound, idle, and with its number.
+ * The fixture of the tests of revoked devices: a context with a mapped buffer, whose device
+ * the test revokes. After each test the device is bound and idle, and has its old number.
  */
 #ifndef REVOKE_FIXTURE_H
 #define REVOKE_FIXTURE_H

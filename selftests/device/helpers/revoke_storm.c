@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs that use every feature, against a device that is reset, and comes and goes, in
- * a loop. For revoke.sh. The results of the calls are not known in advance, but each is an
- * errno that is documented, no byte of before is seen, and all memory is free at the end.
+ * Programs that use every feature of a device, while the device is reset, removed and added
+ * in a loop. For revoke.sh. The results of the calls are not known in advance, but each error
+ * is documented, new memory has no old bytes, and all memory is free at the end.
  */
 #include "revoke_util.h"
 #include "stream_util.h"

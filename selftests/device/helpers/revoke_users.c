@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices that are reset or go away, for revoke.sh: what becomes of calls that sleep, frees
- * that wait, CTAs, other processes, and other kinds of memory.
+ * Devices that are reset or go away, for revoke.sh: the effects on calls that sleep, on
+ * pending frees, on CTAs, on other processes, and on host memory and shared memory.
  */
 #include <sys/prctl.h>
 
@@ -44,10 +44,10 @@ static void check_waiters(struct __test_metadata *_metadata,
 
 	ASSERT_LT(0, take_all(self->fd));
 	for (i = 0; i < 3; i++)
-		ASSERT_TRUE(put_to_sleep(&w[i], variant->path, fds[i],
-					 i == 2 ? in_ms(self->fd, 600000) :
-						  FOREVER,
-					 i + 1));
+		ASSERT_TRUE(
+			put_to_sleep(&w[i], variant->path, fds[i],
+				     i == 2 ? in_ms(self->fd, 600000) : FOREVER,
+				     i + 1));
 	ASSERT_EQ(0, REVOKE_FOR(gone));
 	for (i = 0; i < 3; i++)
 		EXPECT_EQ(wanted, waiter_end(&w[i]));

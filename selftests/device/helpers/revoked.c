@@ -3,12 +3,12 @@
  * A user of a device that loses its memory, for pci.sh:
  *
  *   revoked gone PATH	until the device is gone
- *   revoked reset PATH	until a reset, and then goes on
+ *   revoked reset PATH	until after a reset
  *
- * It has a buffer with a mapping, all other memory, a thread that waits for memory, and a
- * stream with a free that is pending and a thread that waits for its position.
- * It prints "held", waits for the revocation, and checks what it sees. Then it
- * prints "ok", or "not ok" with the reason on standard error, and ends.
+ * The program has a buffer with a mapping, all other memory, a thread that waits for memory,
+ * and a stream with a pending free and a thread that waits for the position of the free. The
+ * program prints "held", waits for the revocation, and checks its effects. Then it prints
+ * "ok", or "not ok" with the reason on standard error, and ends.
  */
 #include "accmem_test.h"
 #include "stream_util.h"
