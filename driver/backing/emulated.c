@@ -306,14 +306,16 @@ static bool emulated_has_failed(struct accmem_bo *bo, unsigned long index,
  * If a granule of a folio has failed, the kernel must not map the folio by an entry of
  * 2 MiB, which would show the failed granule.
  */
-static void emulated_avoid_huge(struct accmem_bo *bo, unsigned long index,
+static bool emulated_avoid_huge(struct accmem_bo *bo, unsigned long index,
 				struct folio *folio)
 {
 	u64 first = round_down((u64)index << PAGE_SHIFT, folio_size(folio));
 
-	if (folio_test_large(folio) &&
-	    accmem_bo_has_failed(bo, first, folio_size(folio)))
-		folio_set_has_hwpoisoned(folio);
+	if (!folio_test_large(folio) ||
+	    !accmem_bo_has_failed(bo, first, folio_size(folio)))
+		return false;
+	folio_set_has_hwpoisoned(folio);
+	return true;
 }
 
 static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
@@ -335,9 +337,8 @@ static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 		folio_put(folio);
 		return VM_FAULT_HWPOISON;
 	}
-	emulated_avoid_huge(bo, index, folio);
 	accmem_folio_set_mapping(folio, vmf, page);
-	accmem_folio_limit(folio, vmf);
+	accmem_folio_limit(folio, vmf, emulated_avoid_huge(bo, index, folio));
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }

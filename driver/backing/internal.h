@@ -75,14 +75,15 @@ static inline void accmem_folio_set_mapping(struct folio *folio,
 }
 
 /*
- * If a page of a folio has failed, the other pages must be mapped one by one. The caller
- * has called accmem_folio_set_mapping().
+ * If a page of a folio has failed, the other pages must be mapped one by one. @failed: a
+ * granule of the folio is known to have failed; a kernel without CONFIG_MEMORY_FAILURE has
+ * no mark for it. The caller has called accmem_folio_set_mapping().
  */
 static inline void accmem_folio_limit(struct folio *folio,
-				      const struct vm_fault *vmf)
+				      const struct vm_fault *vmf, bool failed)
 {
 	if (folio_test_large(folio) &&
-	    unlikely(folio_test_has_hwpoisoned(folio)))
+	    unlikely(failed || folio_test_has_hwpoisoned(folio)))
 		accmem_mapping_limit_huge(vmf->vma->vm_file,
 					  (u64)folio->index << PAGE_SHIFT);
 }

@@ -169,7 +169,10 @@ static vm_fault_t pages_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	}
 	get_page(page);
 	accmem_folio_set_mapping(page_folio(page), vmf, page);
-	accmem_folio_limit(page_folio(page), vmf);
+	accmem_folio_limit(page_folio(page), vmf,
+			   accmem_has_failed(bo->cv,
+					     round_down(at, ACCMEM_FOLIO),
+					     ACCMEM_FOLIO));
 	accmem_clear_mark_dirty(bo->cv, &shown);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;

@@ -122,7 +122,7 @@ bad_phys_place()
 		bad "phys: the end lies in System RAM$pages" \
 			"phys=$((size + 64 * 1048576))@$start$pages"
 		bad "phys: the start lies in System RAM$pages" \
-			"phys=4M@$((start - 2097152))$pages"
+			"phys=68M@$((start - 66 * 1048576))$pages"
 		bad "phys: wraps$pages" \
 			"phys=4M@18446744073707454464$pages"
 		bad "phys: ends at 2^64$pages" \
