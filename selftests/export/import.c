@@ -276,6 +276,42 @@ TEST_F(import, limit_of_the_context)
 	EXPECT_EQ(0, import(self->other, &self->i));
 }
 
+struct reexport {
+	const char *path;
+	int d;
+};
+
+/* Exports an import twice, as another user than that of the memory. */
+static int exports_an_import(void *arg)
+{
+	struct reexport *r = arg;
+	struct accmem_import_buffer i = { .fd = r->d };
+	int fd = accmem_dev_open(r->path, O_RDWR), d, n;
+
+	ACCMEM_MUST(fd >= 0 && !import(fd, &i));
+	for (n = 0; n < 2; n++) {
+		d = export_part(fd, i.address, 0, 0);
+		ACCMEM_MUST(d >= 0);
+		close(d);
+	}
+	return 0;
+}
+
+/* The end of an export gives the charge back to the user who was charged. */
+TEST_F(import, export_of_an_import_is_the_importers)
+{
+	struct reexport r = { variant->path, self->d };
+	int d;
+
+	ASSERT_EQ(0, chmod(variant->path, 0666));
+	EXPECT_EQ(0, accmem_as_user(4321, exports_an_import, &r));
+	ASSERT_EQ(0, chmod(variant->path, 0600));
+	/* the count of this user is neither below 0 nor wrong */
+	d = export_all(self->fd, &self->a);
+	EXPECT_LE(0, d);
+	close(d);
+}
+
 /* 32 names in other contexts need no descriptor once they are made. */
 TEST_F(import, many_names)
 {
