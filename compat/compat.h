@@ -212,8 +212,8 @@ static inline void accmem_vma_start_write(struct vm_area_struct *vma)
 }
 #else
 #define ACCMEM_HUGE_FRAMES false
-#define ACCMEM_HUGE_FAULT(_fn) .huge_fault = NULL
-#define ACCMEM_MMAP_AREA(_fn) .get_unmapped_area = thp_get_unmapped_area
+#define ACCMEM_HUGE_FAULT(...) .huge_fault = NULL
+#define ACCMEM_MMAP_AREA(...) .get_unmapped_area = thp_get_unmapped_area
 
 static inline bool accmem_may_insert_huge(unsigned long pfn, unsigned int order)
 {

@@ -62,7 +62,7 @@ static const char *pci_bar_fault(struct pci_dev *pdev, int bar)
 	if (!(pci_resource_flags(pdev, bar) & IORESOURCE_MEM))
 		return "the BAR has ports, not memory";
 	if (!IS_ALIGNED(pci_resource_len(pdev, bar), SZ_2M))
-		return "the size is not a multiple of 2 MiB: perhaps there is no room in the bridge";
+		return "the size is not a multiple of 2 MiB: perhaps the bridge has no room";
 	return NULL;
 }
 

@@ -21,13 +21,17 @@ FIXTURE_VARIANT(huge_1g)
 	uint32_t cache_mode;
 };
 
-FIXTURE_VARIANT_ADD(huge_1g, wb){
+/* clang-format off */
+FIXTURE_VARIANT_ADD(huge_1g, wb)
+{
 	.cache_mode = ACCMEM_CACHE_WB,
 };
 
-FIXTURE_VARIANT_ADD(huge_1g, wc){
+FIXTURE_VARIANT_ADD(huge_1g, wc)
+{
 	.cache_mode = ACCMEM_CACHE_WC,
 };
+/* clang-format on */
 
 FIXTURE_SETUP(huge_1g)
 {

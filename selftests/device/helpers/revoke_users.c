@@ -41,13 +41,14 @@ static void check_waiters(struct __test_metadata *_metadata,
 		       accmem_opened(variant->path) };
 	int i, wanted = gone ? -ENODEV : -ECONNRESET;
 	struct waiter w[3] = {};
+	uint64_t until;
 
 	ASSERT_LT(0, take_all(self->fd));
-	for (i = 0; i < 3; i++)
-		ASSERT_TRUE(
-			put_to_sleep(&w[i], variant->path, fds[i],
-				     i == 2 ? in_ms(self->fd, 600000) : FOREVER,
-				     i + 1));
+	for (i = 0; i < 3; i++) {
+		until = i == 2 ? in_ms(self->fd, 600000) : FOREVER;
+		ASSERT_TRUE(put_to_sleep(&w[i], variant->path, fds[i], until,
+					 i + 1));
+	}
 	ASSERT_EQ(0, REVOKE_FOR(gone));
 	for (i = 0; i < 3; i++)
 		EXPECT_EQ(wanted, waiter_end(&w[i]));
