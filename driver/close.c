@@ -15,27 +15,13 @@
 #include "alloc/pressure.h"
 #include "alloc/reclaim.h"
 #include "close.h"
+#include "stream/file.h"
 #include "stream/pending.h"
-#include "stream/stream.h"
 #include "tmem/tmem.h"
 #include "vm/buffer.h"
 #include "vm/context.h"
 #include "vm/lookup.h"
 #include "waitq/waiters.h"
-
-static void close_streams(struct accmem_context *ctx)
-{
-	struct accmem_stream *stream;
-	unsigned long id = 0;
-	LLIST_HEAD(due);
-
-	while ((stream = accmem_stream_next(ctx, &id))) {
-		accmem_stream_end(stream, &due);
-		accmem_stream_put(stream);
-		accmem_pending_finish(&due);
-		cond_resched();
-	}
-}
 
 /*
  * Unpublish the next buffer from *@address on, and return it, or NULL if no buffer is
@@ -97,7 +83,7 @@ void accmem_context_end(struct accmem_context *ctx)
 	accmem_tmem_end(ctx);
 	accmem_pressure_end(ctx);
 	accmem_waiters_drop_interrupted(ctx);
-	close_streams(ctx);
+	accmem_streams_end(ctx);
 	close_buffers(ctx);
 	accmem_context_put(ctx);
 }

@@ -25,8 +25,7 @@
 #include "memory/clear.h"
 #include "memory/mapping.h"
 #include "revoke.h"
-#include "stream/pending.h"
-#include "stream/stream.h"
+#include "stream/file.h"
 #include "tmem/tmem.h"
 #include "types/device_types.h"
 #include "waitq/waiters.h"
@@ -46,21 +45,6 @@ static void revoke_mappings(struct accmem_carveouts *carveouts)
 	}
 }
 
-/* No position will be signalled any more: end the waits, and let the frees go on. */
-static void revoke_streams(struct accmem_context *ctx)
-{
-	struct accmem_stream *stream;
-	unsigned long id = 0;
-	LLIST_HEAD(due);
-
-	while ((stream = accmem_stream_next(ctx, &id))) {
-		accmem_stream_end(stream, &due);
-		accmem_stream_put(stream);
-		accmem_pending_finish(&due);
-		cond_resched();
-	}
-}
-
 /* End the calls that sleep in the contexts of a device. */
 static void revoke_contexts(struct accmem_device *dev, bool gone)
 {
@@ -71,7 +55,7 @@ static void revoke_contexts(struct accmem_device *dev, bool gone)
 	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
 		if (gone) {
 			accmem_tmem_end(ctx);
-			revoke_streams(ctx);
+			accmem_streams_end(ctx);
 		}
 		wake_up_interruptible_poll(&ctx->pressure.poll,
 					   EPOLLERR | EPOLLHUP);

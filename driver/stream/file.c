@@ -140,3 +140,26 @@ struct file *accmem_stream_open(struct accmem_context *ctx, u64 id)
 	}
 	return file;
 }
+
+/**
+ * accmem_streams_end() - end all streams of a context
+ * @ctx: the context, which is ending or whose device is gone
+ *
+ * No position will be signalled any more: the waits end, and the frees that have nothing to
+ * wait for are finished. The files of the streams stay.
+ *
+ * Context: Process context. Takes and releases the locks of streams and contexts. May sleep.
+ */
+void accmem_streams_end(struct accmem_context *ctx)
+{
+	struct accmem_stream *stream;
+	unsigned long id = 0;
+	LLIST_HEAD(due);
+
+	while ((stream = accmem_stream_next(ctx, &id))) {
+		accmem_stream_end(stream, &due);
+		accmem_stream_put(stream);
+		accmem_pending_finish(&due);
+		cond_resched();
+	}
+}

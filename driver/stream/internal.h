@@ -26,6 +26,7 @@ void accmem_stream_enqueue(struct accmem_stream *stream,
 			   struct accmem_stream_waiter *waiter);
 void accmem_stream_dequeue(struct accmem_stream *stream,
 			   struct accmem_stream_waiter *waiter);
+void accmem_stream_end(struct accmem_stream *stream, struct llist_head *due);
 void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due);
 bool accmem_stream_defer(struct accmem_stream *stream,
 			 struct accmem_pending *pending);
@@ -48,6 +49,9 @@ int accmem_stream_wait(struct accmem_stream *stream,
 
 /* ioctl.c */
 long accmem_stream_ioctl(struct file *file, unsigned int nr, unsigned long arg);
+
+/* pending.c */
+void accmem_pending_finish(struct llist_head *due);
 
 /* pending_fence.c */
 bool accmem_pending_arm(struct accmem_pending *pending);

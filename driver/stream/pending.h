@@ -23,7 +23,6 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 					  struct accmem_stream *stream,
 					  const struct accmem_alloc *req,
 					  const struct accmem_layout *layout);
-void accmem_pending_finish(struct llist_head *due);
 bool accmem_pending_finish_some(struct accmem_due *due, unsigned int max);
 void accmem_pending_init(struct accmem_due *due);
 void accmem_pending_stop(struct accmem_due *due);

@@ -14,7 +14,6 @@ struct accmem_stream_query;
 struct llist_head;
 
 void accmem_stream_put(struct accmem_stream *stream);
-void accmem_stream_end(struct accmem_stream *stream, struct llist_head *due);
 void accmem_stream_flush_all(struct accmem_context *ctx);
 int accmem_stream_check(struct accmem_stream *stream, u64 position);
 void accmem_stream_query(struct accmem_stream *stream,
