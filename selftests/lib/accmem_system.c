@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -578,4 +580,42 @@ uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n)
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	return (to.tv_sec - from.tv_sec) * 1000000000ll + to.tv_nsec -
 	       from.tv_nsec;
+}
+
+int accmem_open_test_device(const char *device, const char *module)
+{
+	char path[4096], *ko = getenv("ACCMEM_KO");
+	int fd, err;
+
+	fd = open(device, O_RDWR | O_CLOEXEC);
+	if (fd >= 0 || !ko)
+		return fd;
+	snprintf(path, sizeof(path), "%s", ko);
+	snprintf(path, sizeof(path), "%s/%s", dirname(strdupa(path)), module);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	err = syscall(SYS_finit_module, fd, "", 0);
+	close(fd);
+	if (err && errno != EEXIST)
+		return -1;
+	return open(device, O_RDWR | O_CLOEXEC);
+}
+
+long accmem_faults(void)
+{
+	struct rusage use;
+
+	getrusage(RUSAGE_SELF, &use);
+	return use.ru_minflt + use.ru_majflt;
+}
+
+long accmem_faults_to_write(volatile char *p, uint64_t length)
+{
+	long before = accmem_faults();
+	uint64_t at;
+
+	for (at = 0; at < length; at += 4096)
+		p[at] = 1;
+	return accmem_faults() - before;
 }

@@ -213,6 +213,14 @@ int accmem_wait_child(pid_t pid);
  * opened() opens a device to read and write, and mapped() maps the start of a buffer.
  */
 int accmem_opened(const char *path);
+/*
+ * opens the device of a test module, which lies beside the module under test, and loads
+ * it if necessary; -1 with errno set on failure
+ */
+int accmem_open_test_device(const char *device, const char *module);
+/* the number of page faults of this process; of writes to each page of @length bytes */
+long accmem_faults(void);
+long accmem_faults_to_write(volatile char *p, uint64_t length);
 void *accmem_mapped(int fd, const struct accmem_alloc *alloc, uint64_t length);
 void *accmem_mapped_huge(int fd, const struct accmem_alloc *alloc,
 			 uint64_t length);

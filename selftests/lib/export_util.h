@@ -41,24 +41,8 @@ static inline int export_all(int fd, const struct accmem_alloc *a)
 /* opens an importer, and loads its module if necessary */
 static inline int importer_open(void)
 {
-	static const char device[] = "/dev/test-importer";
-	char path[4096], *ko = getenv("ACCMEM_KO");
-	int fd, err;
-
-	fd = open(device, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 || !ko)
-		return fd;
-	snprintf(path, sizeof(path), "%s", ko);
-	snprintf(path, sizeof(path), "%s/accmem_test_importer.ko",
-		 dirname(strdupa(path)));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	err = syscall(SYS_finit_module, fd, "", 0);
-	close(fd);
-	if (err && errno != EEXIST)
-		return -1;
-	return open(device, O_RDWR | O_CLOEXEC);
+	return accmem_open_test_device("/dev/test-importer",
+				       "accmem_test_importer.ko");
 }
 
 static inline int importer_call(int importer, unsigned long cmd, void *arg)

@@ -141,23 +141,8 @@ static inline int stream_alloc(int fd, int stream, struct accmem_alloc *a)
 /* opens the device that makes fences, and loads its module if necessary */
 static inline int fence_device(void)
 {
-	char path[4096], *ko = getenv("ACCMEM_KO");
-	int fd, err;
-
-	fd = open(TEST_FENCE_DEVICE, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 || !ko)
-		return fd;
-	snprintf(path, sizeof(path), "%s", ko);
-	snprintf(path, sizeof(path), "%s/accmem_test_fence.ko",
-		 dirname(strdupa(path)));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	err = syscall(SYS_finit_module, fd, "", 0);
-	close(fd);
-	if (err && errno != EEXIST)
-		return -1;
-	return open(TEST_FENCE_DEVICE, O_RDWR | O_CLOEXEC);
+	return accmem_open_test_device(TEST_FENCE_DEVICE,
+				       "accmem_test_fence.ko");
 }
 
 /* makes a fence; its sync_file, or -errno */

@@ -81,24 +81,6 @@ FIXTURE_TEARDOWN(map_huge)
 	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
 }
 
-static long faults(void)
-{
-	struct rusage use;
-
-	getrusage(RUSAGE_SELF, &use);
-	return use.ru_minflt + use.ru_majflt;
-}
-
-static long faults_to_write(volatile char *p, uint64_t length)
-{
-	long before = faults();
-	uint64_t at;
-
-	for (at = 0; at < length; at += 4096)
-		p[at] = 1;
-	return faults() - before;
-}
-
 /* Every page of 4 KiB is written and read. */
 TEST_F(map_huge, one_fault_for_2m)
 {
@@ -107,10 +89,10 @@ TEST_F(map_huge, one_fault_for_2m)
 	unsigned int wrong = 0;
 	long before, after;
 
-	before = faults();
+	before = accmem_faults();
 	for (page = 0; page < pages; page++)
 		word[page * 512] = page + 1;
-	after = faults();
+	after = accmem_faults();
 	for (page = 0; page < pages; page++)
 		wrong += word[page * 512] != page + 1;
 	printf("# %s: %llu MiB touched in %ld faults\n", variant->path,
@@ -145,16 +127,16 @@ static bool dirty_host_memory(int length)
 TEST_F(map_huge, one_fault_for_2m_of_used_memory)
 {
 	ASSERT_TRUE(dirty_host_memory(MIB(accmem_scale(128))));
-	EXPECT_GE(16, faults_to_write(self->p, MIB(32)));
+	EXPECT_GE(16, accmem_faults_to_write(self->p, MIB(32)));
 }
 
 /* Reads fault in the same way as writes. */
 TEST_F(map_huge, one_fault_for_2m_read)
 {
-	long before = faults();
+	long before = accmem_faults();
 
 	EXPECT_EQ(-1, accmem_sample_nonzero(self->p, MIB(16)));
-	EXPECT_GE(8, faults() - before);
+	EXPECT_GE(8, accmem_faults() - before);
 }
 
 /* mmap() without a hint returns an address that allows huge entries. */
@@ -164,7 +146,7 @@ TEST_F(map_huge, aligned_by_the_kernel)
 
 	q = accmem_mapped(self->fd, &self->buf, MIB(32));
 	EXPECT_EQ(self->buf.mmap_offset % MIB(2), (uintptr_t)q % MIB(2));
-	EXPECT_GE(16, faults_to_write(q, MIB(32)));
+	EXPECT_GE(16, accmem_faults_to_write(q, MIB(32)));
 	munmap(q, MIB(32));
 }
 
@@ -237,9 +219,9 @@ TEST_F(map_huge, child_splits_its_own)
 
 	accmem_fill(self->p, MIB(4), 6);
 	EXPECT_EQ(0, accmem_in_child(child_splits, &self->p));
-	before = faults();
+	before = accmem_faults();
 	EXPECT_EQ(-1, accmem_check(self->p, MIB(4), 6));
-	EXPECT_GE(1, faults() - before);
+	EXPECT_GE(1, accmem_faults() - before);
 }
 
 ACCMEM_HARNESS_MAIN

@@ -59,28 +59,9 @@ FIXTURE_TEARDOWN(huge_1g)
 	EXPECT_TRUE(accmem_is_idle(DEV, 20000));
 }
 
-static long faults(void)
-{
-	struct rusage use;
-
-	getrusage(RUSAGE_SELF, &use);
-	return use.ru_minflt + use.ru_majflt;
-}
-
-/* Number of faults of writes to each page */
-static long faults_to_write(volatile char *p, uint64_t length)
-{
-	long before = faults();
-	uint64_t at;
-
-	for (at = 0; at < length; at += 4096)
-		p[at] = 1;
-	return faults() - before;
-}
-
 TEST_F(huge_1g, one_fault)
 {
-	long n = faults_to_write(self->p, GIB(1));
+	long n = accmem_faults_to_write(self->p, GIB(1));
 
 	if (self->has_1g)
 		EXPECT_EQ(self->buf.mmap_offset % GIB(1),
@@ -98,7 +79,7 @@ TEST_F(huge_1g, part_has_entries_of_2m)
 
 	ASSERT_NE(NULL, q);
 	EXPECT_EQ(self->buf.mmap_offset % MIB(2), (uintptr_t)q % MIB(2));
-	n = faults_to_write(q, MIB(64));
+	n = accmem_faults_to_write(q, MIB(64));
 	EXPECT_GE(34, n);
 	EXPECT_LT(31, n);
 	munmap(q, GIB(1) - 4096);
@@ -108,7 +89,7 @@ TEST_F(huge_1g, part_has_entries_of_2m)
 TEST_F(huge_1g, small_entries_on_request)
 {
 	ASSERT_EQ(0, madvise(self->p, GIB(1), MADV_NOHUGEPAGE));
-	EXPECT_LE(32, faults_to_write(self->p, MIB(64)));
+	EXPECT_LE(32, accmem_faults_to_write(self->p, MIB(64)));
 }
 
 TEST_F(huge_1g, hole)
@@ -159,7 +140,7 @@ TEST_F(huge_1g, moved)
 	/* back, and then a part, with both ends inside an entry */
 	ASSERT_EQ(self->p, mremap(at, GIB(1), GIB(1),
 				  MREMAP_MAYMOVE | MREMAP_FIXED, self->p));
-	EXPECT_GE(512, faults_to_write(self->p, GIB(1)));
+	EXPECT_GE(512, accmem_faults_to_write(self->p, GIB(1)));
 	accmem_fill(self->p + MIB(700), MIB(2), 6);
 	ASSERT_EQ(at, mremap(self->p + MIB(700), MIB(1), MIB(1),
 			     MREMAP_MAYMOVE | MREMAP_FIXED, at));
@@ -186,10 +167,10 @@ TEST_F(huge_1g, child_splits_its_own)
 
 	accmem_fill(self->p + MIB(700), MIB(2), 7);
 	EXPECT_EQ(0, accmem_in_child(child_checks, &self->p));
-	before = faults();
+	before = accmem_faults();
 	EXPECT_EQ(-1, accmem_check(self->p + MIB(700), MIB(2), 7));
 	/* one of the mapping, and those of pages that the fork has shared */
-	EXPECT_GE(8, faults() - before);
+	EXPECT_GE(8, accmem_faults() - before);
 }
 
 /* What a shrink frees is unmapped, and gets to another buffer as zeros. */
@@ -208,7 +189,8 @@ TEST_F(huge_1g, shrinks)
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &buf));
 	self->p = accmem_mapped(self->fd, &buf, GIB(1));
 	ASSERT_NE(NULL, self->p);
-	EXPECT_GE(self->has_1g ? 2 : 512, faults_to_write(self->p, GIB(1)));
+	EXPECT_GE(self->has_1g ? 2 : 512,
+		  accmem_faults_to_write(self->p, GIB(1)));
 	accmem_fill(self->p + MIB(500), MIB(20), 8);
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, buf.address,
 					  MIB(512) + 4096, 0, &r));
