@@ -233,7 +233,7 @@ static void map_unmap_pages(struct mapping *mapping)
 			  DMA_ATTR_SKIP_CPU_SYNC);
 }
 
-static int map_fill(struct accmem_export *export, struct mapping *mapping)
+static int map_fill_table(struct accmem_export *export, struct mapping *mapping)
 {
 	struct device *dev = mapping->attach->dev;
 	u64 max = map_entry_max(export, dev);
@@ -265,7 +265,7 @@ static struct mapping *map_create(struct dma_buf_attachment *attach,
 		return ERR_PTR(-ENOMEM);
 	mapping->attach = attach;
 	mapping->dir = dir;
-	err = map_fill(export, mapping);
+	err = map_fill_table(export, mapping);
 	if (err) {
 		kfree(mapping);
 		return ERR_PTR(err);
