@@ -187,6 +187,20 @@ static inline int pass_until_refused(int fd, int most)
 	return n;
 }
 
+/* Allocates and frees a piece until memory is reserved for a waiter, and counts them. */
+static inline int pass_until_reserved(const char *path, int fd, int most)
+{
+	struct accmem_alloc a;
+	int n = 0;
+
+	while (n < most && in_state(path, "reserved") != 1 &&
+	       !accmem_alloc_bytes(fd, PIECE, 0, &a)) {
+		accmem_ioctl_free(fd, a.address);
+		n++;
+	}
+	return n;
+}
+
 /*
  * Before the tests, a separate context takes all memory of each device but the last
  * PIECES pieces, since clearing all of the memory again and again takes long.
