@@ -71,7 +71,8 @@ static inline void accmem_folio_set_mapping(struct folio *folio,
 					    struct page *page)
 {
 	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
-	WRITE_ONCE(folio->mapping, vmf->vma->vm_file->f_mapping);
+	/* folio_test_anon() reads a bit without a lock, which no value here has set. */
+	data_race(folio->mapping = vmf->vma->vm_file->f_mapping);
 }
 
 /*
