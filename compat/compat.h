@@ -19,7 +19,7 @@
 #include <linux/mm.h>
 #include <linux/sysfs.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 /*
  * Namespaces are strings since cdd30ebb1b9f ("module: Convert symbol namespace to string

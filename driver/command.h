@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 struct accmem_context;
 

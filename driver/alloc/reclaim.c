@@ -20,7 +20,6 @@
  * Locking: accmem_carveouts.drain_lock while a cache is drained (at most 16 buffers, never mapped).
  * A context that finds a cache empty then also finds its memory free.
  */
-#include <linux/capability.h>
 #include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
@@ -334,7 +333,7 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 		return err;
 	/* The capability is asked only if a limit refuses: each question is audited. */
 	if (accmem_charge_fits(ctx->account, size, 0, false) ||
-	    (capable(CAP_SYS_RESOURCE) &&
+	    (accmem_caller_is_exempt() &&
 	     accmem_charge_fits(ctx->account, size, 0, true)))
 		return -ENOSPC;
 	return -EDQUOT;

@@ -16,7 +16,6 @@
  *
  * Locking: none here; the waiters' functions take accmem_waiters.lock.
  */
-#include <linux/capability.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
@@ -24,6 +23,7 @@
 
 #include "alloc/plan.h"
 #include "alloc/wait.h"
+#include "core/account.h"
 #include "core/revoke.h"
 #include "core/sleep.h"
 #include "internal.h"
@@ -48,7 +48,7 @@ static int wait_check_limits(struct accmem_context *ctx,
 			     const struct accmem_demand *p)
 {
 	return accmem_demand_exceeds_limits(p, ctx->account,
-					    capable(CAP_SYS_RESOURCE)) ?
+					    accmem_caller_is_exempt()) ?
 		       -EDQUOT :
 		       0;
 }
@@ -225,7 +225,7 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	w->account = ctx->account;
 	w->req = *plan->req;
 	w->demand = *demand;
-	w->exempt = capable(CAP_SYS_RESOURCE);
+	w->exempt = accmem_caller_is_exempt();
 	w->epoch = READ_ONCE(ctx->epoch);
 	wait_make_handoff(w);
 	err = accmem_waiters_enter(w, defer);

@@ -7,7 +7,6 @@
  *
  * Locking: none; the counters are atomic.
  */
-#include <linux/capability.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 
@@ -36,7 +35,7 @@ static bool resident_charge_user(struct accmem_user *user, long pages,
 				 u64 share)
 {
 	return accmem_add_within(&user->resident, pages, share) ||
-	       (capable(CAP_SYS_RESOURCE) &&
+	       (accmem_caller_is_exempt() &&
 		accmem_add_within(&user->resident, pages, U64_MAX));
 }
 

@@ -71,6 +71,20 @@ bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit)
 	return true;
 }
 
+/**
+ * accmem_caller_is_exempt() - do the limits of users not apply to the current task?
+ *
+ * Ask only after a limit has refused, or before a wait for it: each question may be
+ * audited, and marks the task as one that used privileges.
+ *
+ * Context: Process context.
+ * Return: true with CAP_SYS_RESOURCE.
+ */
+bool accmem_caller_is_exempt(void)
+{
+	return capable(CAP_SYS_RESOURCE);
+}
+
 static bool account_charge_one(atomic64_t *counter, u64 n, u64 limit,
 			       bool exempt)
 {
@@ -85,7 +99,7 @@ static bool account_charge_one(atomic64_t *counter, u64 n, u64 limit,
 static bool user_charge(atomic64_t *counter, u64 n, u64 limit)
 {
 	return account_charge_one(counter, n, limit, false) ||
-	       (capable(CAP_SYS_RESOURCE) &&
+	       (accmem_caller_is_exempt() &&
 		account_charge_one(counter, n, limit, true));
 }
 

@@ -46,6 +46,7 @@ void accmem_uncharge_fence(struct accmem_user *user);
 void accmem_uncharge_export(struct accmem_user *user);
 void accmem_uncharge_wait(struct accmem_user *user);
 bool accmem_charge_exceeds_limit(u64 bytes, bool exempt);
+bool accmem_caller_is_exempt(void);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
 bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,
 			u64 buffers, bool exempt);

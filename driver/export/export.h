@@ -8,7 +8,7 @@
 #include <linux/ktime.h>
 #include <linux/types.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 struct accmem_buffer;
 struct accmem_context;

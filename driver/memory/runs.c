@@ -14,7 +14,6 @@
  * Locking: the functions take and release the carveout's lock, unless their comment
  * says that the caller holds it.
  */
-#include <linux/capability.h>
 #include <linux/kernel.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -583,7 +582,7 @@ int accmem_runs_alloc(struct accmem_bo *bo, const struct accmem_bo_spec *spec)
 {
 	int err = runs_take_any(bo, spec, false);
 
-	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
+	if (err == -EDQUOT && accmem_caller_is_exempt())
 		err = runs_take_any(bo, spec, true);
 	return err;
 }
@@ -623,7 +622,7 @@ int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
 	if (size > bo->cv->capacity || req.end > bo->cv->capacity)
 		return -ENOSPC;
 	err = run_take(bo, &req, false, more);
-	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
+	if (err == -EDQUOT && accmem_caller_is_exempt())
 		err = run_take(bo, &req, true, more);
 	return err;
 }

@@ -15,7 +15,7 @@
  */
 #include <linux/sched/signal.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 #include "core/account.h"
 #include "core/sleep.h"

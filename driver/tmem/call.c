@@ -244,7 +244,7 @@ int accmem_cta_refuse(struct accmem_cta *cta,
  *
  * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
- * Return: 0, or an error as <linux/accmem.h> lists them.
+ * Return: 0, or an error as <uapi/linux/accmem.h> lists them.
  */
 int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call)
 {
@@ -277,7 +277,7 @@ static int call_give_back(struct accmem_cta *cta,
  *
  * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
- * Return: 0, or an error as <linux/accmem.h> lists them.
+ * Return: 0, or an error as <uapi/linux/accmem.h> lists them.
  */
 int accmem_cta_dealloc(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call)

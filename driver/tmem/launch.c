@@ -166,7 +166,7 @@ static void launch_install(const struct accmem_launch *launch,
  * Context: Process context. Takes and releases ctx->tmem_lock and tmem->lock. May
  * sleep.
  *
- * Return: 0, or an error as <linux/accmem.h> lists them.
+ * Return: 0, or an error as <uapi/linux/accmem.h> lists them.
  */
 int accmem_tmem_launch(struct accmem_context *ctx,
 		       const struct accmem_launch *launch)

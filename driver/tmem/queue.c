@@ -242,7 +242,7 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
  *
  * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
- * Return: the size of a completion, or an error as <linux/accmem.h> lists them.
+ * Return: the size of a completion, or an error as <uapi/linux/accmem.h> lists them.
  */
 ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 			loff_t *pos)

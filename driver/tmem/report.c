@@ -2,7 +2,7 @@
 /*
  * Kernel log messages about CTAs that break a rule.
  *
- * The table rules[] maps each error of <linux/accmem.h> to the rule that was broken. A
+ * The table rules[] maps each error of <uapi/linux/accmem.h> to the rule that was broken. A
  * message names the CTA, its call and the rule. The messages of each user are
  * rate-limited separately, so that one user cannot suppress those of another.
  *

@@ -16,7 +16,7 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 #include "lib/layout/layout.h"
 #include "lib/slab/slab.h"

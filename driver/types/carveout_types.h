@@ -29,7 +29,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 #include "lib/buddy/buddy.h"
 #include "lib/layout/layout.h"

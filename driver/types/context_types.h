@@ -20,7 +20,7 @@
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 #include "lib/slab/slab.h"
 #include "types/account_types.h"

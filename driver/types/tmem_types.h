@@ -22,7 +22,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 #include "lib/columns/columns.h"
 

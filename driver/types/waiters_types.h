@@ -21,7 +21,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 
 #include "lib/layout/layout.h"
 #include "lib/queue/queue.h"

@@ -15,7 +15,6 @@
  *
  * Locking: ctx->lock of the importing context guards the va and the buffer.
  */
-#include <linux/capability.h>
 #include <linux/slab.h>
 
 #include "core/account.h"
@@ -47,7 +46,7 @@ static int import_charge(struct accmem_account *account, u64 size)
 	if (err)
 		return err;
 	err = accmem_charge(account, size, false);
-	if (err && capable(CAP_SYS_RESOURCE))
+	if (err && accmem_caller_is_exempt())
 		err = accmem_charge(account, size, true);
 	if (err)
 		accmem_uncharge_buffers(account, 1);

@@ -21,7 +21,7 @@
  * become allocated when the caller confirms the store, for a pair when both callers
  * have confirmed. Until then either caller can refuse, and the alloc has no effect.
  *
- * The error values are those of <linux/accmem.h>, which has the table.
+ * The error values are those of <uapi/linux/accmem.h>, which has the table.
  *
  * Locking: the caller serialises all calls on an arbiter; the driver has a spinlock.
  * The arbiter does not sleep, lock or allocate memory, and runs in any context. The

@@ -19,7 +19,7 @@ SOAK_OPS ?= 100000000
 CC ?= cc
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes $(WERROR) \
-	-I$(LIB)/host/shim -I$(ROOT)/uapi -I$(ROOT)
+	-I$(LIB)/host/shim -I$(ROOT)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
 CORE := $(wildcard $(LIB)/$(PART)/*.c)

@@ -9,7 +9,7 @@
  *
  * Locking: none. Runs in any context.
  */
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 #include <linux/errno.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>

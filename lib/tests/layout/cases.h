@@ -6,7 +6,7 @@
 #ifndef ACCMEM_LAYOUT_CASES_H
 #define ACCMEM_LAYOUT_CASES_H
 
-#include <linux/accmem.h>
+#include <uapi/linux/accmem.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
