@@ -3,15 +3,15 @@
  * A sample accelerator: the engine of QEMU's device "edu", with the memory of a device
  * "ivshmem" beside it.
  *
- * The engine moves up to 2 KiB between the bus and a buffer of its own, and takes 100 ms
- * for it. A copy is a move in and a move out for each part. Programs copy their memory by
- * ACCMEM_EDU_COPY; accmem uses the engine to clear and to copy small parts.
+ * The engine moves up to 2 KiB between the bus and a buffer of its own, takes 100 ms for
+ * it, and ends with an interrupt. A copy is a move in and a move out for each part.
+ * Programs copy their memory by ACCMEM_EDU_COPY; accmem uses the engine to clear and to
+ * copy small parts. A workqueue executes the jobs in order.
  *
- * Jobs are executed in order. A job is done by the interrupt handler, step by step.
- *
- * Locking: edu.lock guards the list of jobs and the engine. It is taken in the interrupt.
+ * Locking: edu.users is held by ioctls, and while the device comes or goes.
  */
 #include <linux/accmem_provider.h>
+#include <linux/completion.h>
 #include <linux/dma-fence.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -23,6 +23,7 @@
 #include <linux/slab.h>
 #include <linux/sync_file.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 
 #include "accmem_edu.h"
 #include "compat/compat.h"
@@ -33,41 +34,36 @@
 #define EDU_DMA_TARGET 0x88
 #define EDU_DMA_COUNT 0x90
 #define EDU_DMA_COMMAND 0x98
-#define EDU_DMA_START 0x1
-#define EDU_DMA_OUT 0x2 /* from the buffer to the bus */
-#define EDU_DMA_INTERRUPT 0x4
+#define EDU_DMA_IN 0x5 /* start, from the bus, with an interrupt */
+#define EDU_DMA_OUT 0x7 /* the same, to the bus */
 #define EDU_BUFFER 0x40000
 #define EDU_PART 2048u /* bytes of one move */
 #define EDU_SMALL 8192u /* what accmem lets the engine do */
 
-/* A copy in progress. @out: the part is in the engine's buffer, and is to be written. */
+/* A copy between bus addresses. @step: bytes from a part of the source to the next. */
 struct edu_job {
 	struct dma_fence fence;
-	struct list_head link;
+	spinlock_t lock; /* of the fence */
+	struct work_struct work;
 	u64 to;
 	u64 from;
 	u64 left;
-	bool out;
+	u64 step;
 };
 
 static struct {
-	spinlock_t lock; /* jobs, and the engine */
-	struct list_head jobs;
+	struct mutex users;
+	struct workqueue_struct *jobs;
+	struct completion moved; /* the interrupt */
 	bool dead;
 	void __iomem *regs;
-	struct pci_dev *engine;
 	struct pci_dev *memory;
 	struct accmem_provider *provider;
 	dma_addr_t start; /* bus address of the memory */
-	void *zeros;
-	dma_addr_t zeros_at;
-	u64 context; /* of the fences */
-	atomic64_t seqno;
-	struct mutex users; /* ioctls, against the removal of the device */
+	dma_addr_t zeros;
 } edu = {
-	.lock = __SPIN_LOCK_UNLOCKED(edu.lock),
-	.jobs = LIST_HEAD_INIT(edu.jobs),
 	.users = __MUTEX_INITIALIZER(edu.users),
+	.moved = COMPLETION_INITIALIZER(edu.moved),
 };
 
 static const char *edu_name(struct dma_fence *fence)
@@ -93,89 +89,66 @@ static const struct dma_fence_ops edu_fence_ops = {
 	.release = edu_release,
 };
 
-/* Start the next move of the first job. */
-static void edu_start(void)
-{
-	struct edu_job *job =
-		list_first_entry_or_null(&edu.jobs, struct edu_job, link);
-	u32 command = EDU_DMA_START | EDU_DMA_INTERRUPT;
-
-	lockdep_assert_held(&edu.lock);
-	if (!job)
-		return;
-	writeq(job->out ? EDU_BUFFER : job->from, edu.regs + EDU_DMA_SOURCE);
-	writeq(job->out ? job->to : EDU_BUFFER, edu.regs + EDU_DMA_TARGET);
-	writeq(min_t(u64, job->left, EDU_PART), edu.regs + EDU_DMA_COUNT);
-	writeq(job->out ? command | EDU_DMA_OUT : command,
-	       edu.regs + EDU_DMA_COMMAND);
-}
-
-static void edu_finish(struct edu_job *job, int err)
-{
-	lockdep_assert_held(&edu.lock);
-	list_del(&job->link);
-	if (err)
-		dma_fence_set_error(&job->fence, err);
-	dma_fence_signal_locked(&job->fence);
-	dma_fence_put(&job->fence);
-}
-
-static void edu_step(struct edu_job *job)
-{
-	u64 part = min_t(u64, job->left, EDU_PART);
-
-	if (job->out) {
-		job->left -= part;
-		job->to += part;
-		job->from += job->from == edu.zeros_at ? 0 : part;
-	}
-	job->out = !job->out;
-	if (!job->left)
-		edu_finish(job, 0);
-}
-
 static irqreturn_t edu_interrupt(int irq, void *arg)
 {
 	u32 status = readl(edu.regs + EDU_INTERRUPT_STATUS);
-	struct edu_job *job;
 
 	if (!status)
 		return IRQ_NONE;
 	writel(status, edu.regs + EDU_INTERRUPT_ACK);
-	spin_lock(&edu.lock);
-	job = list_first_entry_or_null(&edu.jobs, struct edu_job, link);
-	if (job)
-		edu_step(job);
-	edu_start();
-	spin_unlock(&edu.lock);
+	complete(&edu.moved);
 	return IRQ_HANDLED;
 }
 
+static void edu_move(u64 to, u64 from, u64 size, u64 command)
+{
+	writeq(from, edu.regs + EDU_DMA_SOURCE);
+	writeq(to, edu.regs + EDU_DMA_TARGET);
+	writeq(size, edu.regs + EDU_DMA_COUNT);
+	writeq(command, edu.regs + EDU_DMA_COMMAND);
+	wait_for_completion(&edu.moved);
+}
+
+/* Execute a job. If the device goes, edu_stop() ends the wait for a move. */
+static void edu_work(struct work_struct *work)
+{
+	struct edu_job *job = container_of(work, struct edu_job, work);
+	u64 part;
+
+	for (; job->left && !READ_ONCE(edu.dead); job->left -= part) {
+		part = min_t(u64, job->left, EDU_PART);
+		edu_move(EDU_BUFFER, job->from, part, EDU_DMA_IN);
+		if (READ_ONCE(edu.dead))
+			break;
+		edu_move(job->to, EDU_BUFFER, part, EDU_DMA_OUT);
+		job->to += part;
+		job->from += job->step;
+	}
+	if (READ_ONCE(edu.dead))
+		dma_fence_set_error(&job->fence, -ENODEV);
+	dma_fence_signal(&job->fence);
+	dma_fence_put(&job->fence);
+}
+
 /* Queue a copy between bus addresses. Return its fence, with a reference. */
-static struct dma_fence *edu_copy(u64 to, u64 from, u64 size)
+static struct dma_fence *edu_copy(u64 to, u64 from, u64 size, u64 step)
 {
 	struct edu_job *job = kzalloc(sizeof(*job), GFP_KERNEL);
-	struct dma_fence *fence;
-	unsigned long flags;
 
 	if (!job)
 		return ERR_PTR(-ENOMEM);
 	__module_get(THIS_MODULE);
-	fence = &job->fence;
+	spin_lock_init(&job->lock);
+	INIT_WORK(&job->work, edu_work);
 	job->to = to;
 	job->from = from;
 	job->left = size;
-	spin_lock_irqsave(&edu.lock, flags);
-	dma_fence_init(fence, &edu_fence_ops, &edu.lock, edu.context,
-		       atomic64_inc_return(&edu.seqno));
-	dma_fence_get(fence);
-	list_add_tail(&job->link, &edu.jobs);
-	if (edu.dead)
-		edu_finish(job, -ENODEV);
-	else if (list_is_singular(&edu.jobs))
-		edu_start();
-	spin_unlock_irqrestore(&edu.lock, flags);
-	return fence;
+	job->step = step;
+	dma_fence_init(&job->fence, &edu_fence_ops, &job->lock,
+		       dma_fence_context_alloc(1), 1);
+	dma_fence_get(&job->fence);
+	queue_work(edu.jobs, &job->work);
+	return &job->fence;
 }
 
 static struct dma_fence *edu_op_clear(void *priv, unsigned int range,
@@ -183,7 +156,7 @@ static struct dma_fence *edu_op_clear(void *priv, unsigned int range,
 {
 	if (size > EDU_SMALL)
 		return ERR_PTR(-EOPNOTSUPP);
-	return edu_copy(edu.start + offset, edu.zeros_at, size);
+	return edu_copy(edu.start + offset, edu.zeros, size, 0);
 }
 
 static struct dma_fence *edu_op_copy(void *priv, unsigned int to, u64 to_offset,
@@ -192,7 +165,8 @@ static struct dma_fence *edu_op_copy(void *priv, unsigned int to, u64 to_offset,
 {
 	if (size > EDU_SMALL)
 		return ERR_PTR(-EOPNOTSUPP);
-	return edu_copy(edu.start + to_offset, edu.start + from_offset, size);
+	return edu_copy(edu.start + to_offset, edu.start + from_offset, size,
+			EDU_PART);
 }
 
 static const struct accmem_provider_ops edu_ops = {
@@ -216,7 +190,7 @@ static struct dma_fence *edu_copy_pinned(struct accmem_context *ctx,
 		return ERR_CAST(from);
 	}
 	fence = edu_copy(edu.start + to->offset, edu.start + from->offset,
-			 req->size);
+			 req->size, EDU_PART);
 	accmem_unpin(to, IS_ERR(fence) ? NULL : fence);
 	accmem_unpin(from, IS_ERR(fence) ? NULL : fence);
 	return fence;
@@ -292,37 +266,16 @@ static struct miscdevice edu_misc = {
 	.mode = 0600,
 };
 
-/* Give accmem the memory of the device beside the engine. */
-static int edu_provide(struct pci_dev *engine)
+static void edu_put_memory(void *unused)
 {
-	struct accmem_range range = {
-		.flags = ACCMEM_RANGE_IO | ACCMEM_RANGE_CLAIMED |
-			 ACCMEM_RANGE_PROBE,
-		.node = NUMA_NO_NODE,
-	};
-	struct accmem_provider *provider;
-	int err;
-
-	range.start = pci_resource_start(edu.memory, 2);
-	range.size = pci_resource_len(edu.memory, 2);
-	edu.start = pci_bus_address(edu.memory, 2);
-	provider = accmem_provider_create(&engine->dev, &edu_ops, NULL);
-	if (IS_ERR(provider))
-		return PTR_ERR(provider);
-	err = accmem_provider_add_range(provider, &range) ?:
-		      accmem_provider_publish(provider);
-	if (err) {
-		accmem_provider_unregister(provider);
-		return err;
-	}
-	mutex_lock(&edu.users);
-	edu.provider = provider;
-	mutex_unlock(&edu.users);
-	return 0;
+	pci_release_region(edu.memory, 2);
+	pci_disable_device(edu.memory);
+	pci_dev_put(edu.memory);
+	edu.memory = NULL;
 }
 
-/* Find the memory, and claim its BAR. edu_put_memory() undoes it. */
-static int edu_get_memory(void)
+/* Find the memory, and claim its BAR. */
+static int edu_get_memory(struct pci_dev *engine)
 {
 	int err;
 
@@ -334,100 +287,105 @@ static int edu_get_memory(void)
 		goto err_put;
 	err = pci_request_region(edu.memory, 2, "accmem-edu");
 	if (!err)
-		return 0;
+		return devm_add_action_or_reset(&engine->dev, edu_put_memory,
+						NULL);
 	pci_disable_device(edu.memory);
 err_put:
 	pci_dev_put(edu.memory);
+	edu.memory = NULL;
 	return err;
 }
 
-static void edu_put_memory(void)
+/* End all jobs. None comes after them, since accmem has no provider any more. */
+static void edu_stop(void *engine)
 {
-	pci_release_region(edu.memory, 2);
-	pci_disable_device(edu.memory);
-	pci_dev_put(edu.memory);
-}
-
-/* Map the engine, and get its interrupt. The managed resources end with the driver. */
-static int edu_get_engine(struct pci_dev *engine)
-{
-	int err = pcim_enable_device(engine);
-
-	if (err)
-		return err;
-	err = dma_set_mask_and_coherent(&engine->dev, DMA_BIT_MASK(64));
-	if (err)
-		return err;
-	edu.regs = pcim_iomap(engine, 0, 0);
-	edu.zeros = dmam_alloc_coherent(&engine->dev, PAGE_SIZE, &edu.zeros_at,
-					GFP_KERNEL);
-	if (!edu.regs || !edu.zeros)
-		return -ENOMEM;
-	pci_set_master(engine);
-	err = pci_alloc_irq_vectors(engine, 1, 1, PCI_IRQ_MSI);
-	if (err < 0)
-		return err;
-	err = request_irq(pci_irq_vector(engine, 0), edu_interrupt, 0,
-			  "accmem-edu", &edu);
-	if (err)
-		pci_free_irq_vectors(engine);
-	return err;
-}
-
-/* The engine does nothing from here on: all jobs have ended. */
-static void edu_put_engine(struct pci_dev *engine)
-{
-	struct edu_job *job, *next;
-	unsigned long flags;
-
-	spin_lock_irqsave(&edu.lock, flags);
-	edu.dead = true;
-	list_for_each_entry_safe(job, next, &edu.jobs, link)
-		edu_finish(job, -ENODEV);
-	spin_unlock_irqrestore(&edu.lock, flags);
 	pci_clear_master(engine);
+	WRITE_ONCE(edu.dead, true);
+	complete_all(&edu.moved);
+	destroy_workqueue(edu.jobs);
 	free_irq(pci_irq_vector(engine, 0), &edu);
 	pci_free_irq_vectors(engine);
 }
 
-static int edu_probe(struct pci_dev *engine, const struct pci_device_id *id)
+/* Map the engine, and get its interrupt. */
+static int edu_get_engine(struct pci_dev *engine)
 {
-	int err;
+	int err = pcim_enable_device(engine) ?:
+			  dma_set_mask_and_coherent(&engine->dev,
+						    DMA_BIT_MASK(64));
 
-	if (edu.engine)
-		return -EBUSY;
-	err = edu_get_memory();
 	if (err)
 		return err;
+	edu.regs = pcim_iomap(engine, 0, 0);
+	if (!edu.regs || !dmam_alloc_coherent(&engine->dev, EDU_PART,
+					      &edu.zeros, GFP_KERNEL))
+		return -ENOMEM;
+	err = pci_alloc_irq_vectors(engine, 1, 1, PCI_IRQ_MSI);
+	if (err < 0)
+		return err;
 	edu.dead = false;
-	err = edu_get_engine(engine);
+	reinit_completion(&edu.moved);
+	edu.jobs = alloc_ordered_workqueue("accmem-edu", 0);
+	err = -ENOMEM;
+	if (!edu.jobs)
+		goto err_vectors;
+	err = request_irq(pci_irq_vector(engine, 0), edu_interrupt, 0,
+			  "accmem-edu", &edu);
 	if (err)
-		goto err_memory;
-	err = edu_provide(engine);
-	if (err)
-		goto err_engine;
-	edu.engine = engine;
-	return 0;
+		goto err_jobs;
+	pci_set_master(engine);
+	return devm_add_action_or_reset(&engine->dev, edu_stop, engine);
 
-err_engine:
-	edu_put_engine(engine);
-err_memory:
-	edu_put_memory();
+err_jobs:
+	destroy_workqueue(edu.jobs);
+err_vectors:
+	pci_free_irq_vectors(engine);
 	return err;
 }
 
-static void edu_remove(struct pci_dev *engine)
+static void edu_unprovide(void *provider)
 {
-	struct accmem_provider *provider = edu.provider;
-
 	mutex_lock(&edu.users);
 	edu.provider = NULL;
 	mutex_unlock(&edu.users);
-	/* First the engine, so that calls of programs that wait for it end. */
-	edu_put_engine(engine);
 	accmem_provider_unregister(provider);
-	edu_put_memory();
-	edu.engine = NULL;
+}
+
+/* Give accmem the memory of the device beside the engine. */
+static int edu_provide(struct pci_dev *engine)
+{
+	const struct accmem_range range = {
+		.start = pci_resource_start(edu.memory, 2),
+		.size = pci_resource_len(edu.memory, 2),
+		.flags = ACCMEM_RANGE_IO | ACCMEM_RANGE_CLAIMED |
+			 ACCMEM_RANGE_PROBE,
+		.node = NUMA_NO_NODE,
+	};
+	struct accmem_provider *provider;
+	int err;
+
+	edu.start = pci_bus_address(edu.memory, 2);
+	provider = accmem_provider_create(&engine->dev, &edu_ops, NULL);
+	if (IS_ERR(provider))
+		return PTR_ERR(provider);
+	mutex_lock(&edu.users);
+	edu.provider = provider;
+	mutex_unlock(&edu.users);
+	err = devm_add_action_or_reset(&engine->dev, edu_unprovide, provider);
+	if (err)
+		return err;
+	return accmem_provider_add_range(provider, &range) ?:
+		       accmem_provider_publish(provider);
+}
+
+/* What each step acquires is released in the reverse order when the driver is unbound. */
+static int edu_probe(struct pci_dev *engine, const struct pci_device_id *id)
+{
+	if (edu.memory)
+		return -EBUSY;
+	return edu_get_memory(engine)	      ?:
+		       edu_get_engine(engine) ?:
+						edu_provide(engine);
 }
 
 static const struct pci_device_id edu_ids[] = {
@@ -440,14 +398,12 @@ static struct pci_driver edu_driver = {
 	.name = "accmem-edu",
 	.id_table = edu_ids,
 	.probe = edu_probe,
-	.remove = edu_remove,
 };
 
 static int __init edu_init(void)
 {
 	int err;
 
-	edu.context = dma_fence_context_alloc(1);
 	err = misc_register(&edu_misc);
 	if (err)
 		return err;
