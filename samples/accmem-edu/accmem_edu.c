@@ -16,6 +16,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/iopoll.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/numa.h>
@@ -34,6 +35,7 @@
 #define EDU_DMA_TARGET 0x88
 #define EDU_DMA_COUNT 0x90
 #define EDU_DMA_COMMAND 0x98
+#define EDU_DMA_START 0x1
 #define EDU_DMA_IN 0x5 /* start, from the bus, with an interrupt */
 #define EDU_DMA_OUT 0x7 /* the same, to the bus */
 #define EDU_BUFFER 0x40000
@@ -59,7 +61,7 @@ static struct {
 	void __iomem *regs;
 	struct pci_dev *memory;
 	struct accmem_provider *provider;
-	dma_addr_t start; /* bus address of the memory */
+	dma_addr_t start; /* of the memory, as the engine sees it */
 	dma_addr_t zeros;
 } edu = {
 	.users = __MUTEX_INITIALIZER(edu.users),
@@ -296,18 +298,61 @@ err_put:
 	return err;
 }
 
-/* End all jobs. None comes after them, since accmem has no provider any more. */
+static void edu_unmap(void *engine)
+{
+	struct device *dev = engine;
+
+	dma_unmap_resource(dev, edu.start, pci_resource_len(edu.memory, 2),
+			   DMA_BIDIRECTIONAL, 0);
+}
+
+/* Map the memory for the engine. */
+static int edu_map(struct device *dev)
+{
+	edu.start = dma_map_resource(dev, pci_resource_start(edu.memory, 2),
+				     pci_resource_len(edu.memory, 2),
+				     DMA_BIDIRECTIONAL, 0);
+	if (dma_mapping_error(dev, edu.start))
+		return -EIO;
+	return devm_add_action_or_reset(dev, edu_unmap, dev);
+}
+
+/*
+ * End all jobs. None comes after them, since accmem has no provider any more. A move in
+ * progress reaches no memory, and must have ended before another driver enables the device.
+ */
 static void edu_stop(void *engine)
 {
+	u32 command;
+
 	pci_clear_master(engine);
 	WRITE_ONCE(edu.dead, true);
 	complete_all(&edu.moved);
 	destroy_workqueue(edu.jobs);
-	free_irq(pci_irq_vector(engine, 0), &edu);
-	pci_free_irq_vectors(engine);
+	readl_poll_timeout(edu.regs + EDU_DMA_COMMAND, command,
+			   !(command & EDU_DMA_START), USEC_PER_MSEC,
+			   200 * USEC_PER_MSEC);
 }
 
-/* Map the engine, and get its interrupt. */
+static int edu_start(struct pci_dev *engine)
+{
+	int err = pci_alloc_irq_vectors(engine, 1, 1, PCI_IRQ_MSI);
+
+	if (err < 0)
+		return err;
+	err = devm_request_irq(&engine->dev, pci_irq_vector(engine, 0),
+			       edu_interrupt, 0, "accmem-edu", &edu);
+	if (err)
+		return err;
+	edu.dead = false;
+	reinit_completion(&edu.moved);
+	edu.jobs = alloc_ordered_workqueue("accmem-edu", 0);
+	if (!edu.jobs)
+		return -ENOMEM;
+	pci_set_master(engine);
+	return devm_add_action_or_reset(&engine->dev, edu_stop, engine);
+}
+
 static int edu_get_engine(struct pci_dev *engine)
 {
 	int err = pcim_enable_device(engine) ?:
@@ -320,27 +365,7 @@ static int edu_get_engine(struct pci_dev *engine)
 	if (!edu.regs || !dmam_alloc_coherent(&engine->dev, EDU_PART,
 					      &edu.zeros, GFP_KERNEL))
 		return -ENOMEM;
-	err = pci_alloc_irq_vectors(engine, 1, 1, PCI_IRQ_MSI);
-	if (err < 0)
-		return err;
-	edu.dead = false;
-	reinit_completion(&edu.moved);
-	edu.jobs = alloc_ordered_workqueue("accmem-edu", 0);
-	err = -ENOMEM;
-	if (!edu.jobs)
-		goto err_vectors;
-	err = request_irq(pci_irq_vector(engine, 0), edu_interrupt, 0,
-			  "accmem-edu", &edu);
-	if (err)
-		goto err_jobs;
-	pci_set_master(engine);
-	return devm_add_action_or_reset(&engine->dev, edu_stop, engine);
-
-err_jobs:
-	destroy_workqueue(edu.jobs);
-err_vectors:
-	pci_free_irq_vectors(engine);
-	return err;
+	return edu_map(&engine->dev) ?: edu_start(engine);
 }
 
 static void edu_unprovide(void *provider)
@@ -364,7 +389,6 @@ static int edu_provide(struct pci_dev *engine)
 	struct accmem_provider *provider;
 	int err;
 
-	edu.start = pci_bus_address(edu.memory, 2);
 	provider = accmem_provider_create(&engine->dev, &edu_ops, NULL);
 	if (IS_ERR(provider))
 		return PTR_ERR(provider);
