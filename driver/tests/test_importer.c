@@ -3,8 +3,8 @@
  * Test importers: /dev/test-importer imports dma-bufs as a test says.
  *
  * The module stands for another driver in tests of accmem. An open file is an importer;
- * the last close ends what it has not ended. The DMA addresses of its devices are physical
- * addresses: the CPU copies in place of the device.
+ * the last close ends what it has not ended. The CPU copies in place of the device: a DMA
+ * address is a physical address, or the IOMMU of the device has the physical address.
  *
  * Locking: importer.lock > the dma_resv, which guards importer.sgt.
  */
@@ -13,9 +13,11 @@
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
 #include <linux/io.h>
+#include <linux/iommu.h>
 #include <linux/iosys-map.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -28,6 +30,7 @@ ACCMEM_IMPORT_DMA_BUF;
 #define COPY_MAX SZ_1M
 
 static struct platform_device *wide, *narrow;
+static struct pci_dev *pci; /* or NULL */
 
 /**
  * struct importer - an importer
@@ -101,6 +104,8 @@ static struct device *importer_dev(u32 kind)
 {
 	if (kind & TEST_IMPORTER_NO_MASK)
 		return importer_device.this_device;
+	if (kind & TEST_IMPORTER_PCI)
+		return pci ? &pci->dev : NULL;
 	return kind & TEST_IMPORTER_NARROW ? &narrow->dev : &wide->dev;
 }
 
@@ -114,6 +119,8 @@ static int importer_attach(struct importer *importer, void __user *arg)
 		return -EFAULT;
 	if (importer->dma_buf)
 		return -EBUSY;
+	if (!importer_dev(req.kind))
+		return -ENODEV;
 	dma_buf = dma_buf_get(req.fd);
 	if (IS_ERR(dma_buf))
 		return PTR_ERR(dma_buf);
@@ -164,6 +171,7 @@ static void importer_describe(const struct importer *importer,
 	for_each_sgtable_dma_sg(importer->sgt, sg, i)
 		req->bytes += sg_dma_len(sg);
 	req->pages = sg_page(importer->sgt->sgl) ? 1 : 0;
+	req->iommu = device_iommu_mapped(importer->attach->dev) ? 1 : 0;
 }
 
 static int importer_map_locked(struct importer *importer,
@@ -212,27 +220,53 @@ static int importer_vmap(struct importer *importer)
 	return err;
 }
 
+/* What the device reaches at a DMA address. @size becomes the bytes that are contiguous. */
+static phys_addr_t importer_physical(const struct importer *importer,
+				     dma_addr_t address, u64 *size)
+{
+	struct device *dev = importer->attach->dev;
+
+	if (!device_iommu_mapped(dev))
+		return address;
+	*size = min_t(u64, *size, PAGE_SIZE - offset_in_page(address));
+	return iommu_iova_to_phys(iommu_get_domain_for_dev(dev), address);
+}
+
+static int importer_copy_bytes(phys_addr_t address, char *bytes, u64 size,
+			       bool write)
+{
+	char *at = memremap(address, size, MEMREMAP_WB);
+
+	if (!at)
+		return -ENXIO;
+	if (write)
+		memcpy(at, bytes, size);
+	else
+		memcpy(bytes, at, size);
+	memunmap(at);
+	return 0;
+}
+
 /* Copy as the device does, where the entry of the table begins at @start. */
-static int importer_copy_entry(struct scatterlist *sg, u64 start,
+static int importer_copy_entry(const struct importer *importer,
+			       struct scatterlist *sg, u64 start,
 			       const struct test_importer_copy *req,
 			       char *bytes)
 {
-	u64 from = max(req->offset, start);
-	u64 to = min(req->offset + req->length, start + sg_dma_len(sg));
-	char *at;
+	u64 at = max(req->offset, start), part;
+	u64 end = min(req->offset + req->length, start + sg_dma_len(sg));
+	phys_addr_t address;
+	int err = 0;
 
-	if (from >= to)
-		return 0;
-	at = memremap(sg_dma_address(sg) + (from - start), to - from,
-		      MEMREMAP_WB);
-	if (!at)
-		return -ENXIO;
-	if (req->write)
-		memcpy(at, bytes + (from - req->offset), to - from);
-	else
-		memcpy(bytes + (from - req->offset), at, to - from);
-	memunmap(at);
-	return 0;
+	for (; at < end && !err; at += part) {
+		part = end - at;
+		address = importer_physical(importer,
+					    sg_dma_address(sg) + (at - start),
+					    &part);
+		err = importer_copy_bytes(address, bytes + (at - req->offset),
+					  part, req->write);
+	}
+	return err;
 }
 
 static int importer_copy_as_device(struct importer *importer,
@@ -250,7 +284,7 @@ static int importer_copy_as_device(struct importer *importer,
 		return -ENXIO;
 	}
 	for_each_sgtable_dma_sg(importer->sgt, sg, i) {
-		err = importer_copy_entry(sg, start, req, bytes);
+		err = importer_copy_entry(importer, sg, start, req, bytes);
 		if (err)
 			break;
 		start += sg_dma_len(sg);
@@ -414,9 +448,11 @@ static int __init importer_init(void)
 	err = PTR_ERR_OR_ZERO(narrow);
 	if (err)
 		goto err_wide;
+	pci = pci_get_device(PCI_VENDOR_ID_REDHAT, 0x0005, NULL);
 	err = misc_register(&importer_device);
 	if (!err)
 		return 0;
+	pci_dev_put(pci);
 	platform_device_unregister(narrow);
 err_wide:
 	platform_device_unregister(wide);
@@ -426,6 +462,7 @@ err_wide:
 static void __exit importer_exit(void)
 {
 	misc_deregister(&importer_device);
+	pci_dev_put(pci);
 	platform_device_unregister(narrow);
 	platform_device_unregister(wide);
 }

@@ -19,12 +19,14 @@
  * KEEPS    never unmaps when it is asked to
  * NO_MASK  its device cannot do DMA
  * NARROW   its device has 24 address lines
+ * PCI      its device is QEMU's pci-testdev, which may be behind an IOMMU; ENODEV without
  */
 #define TEST_IMPORTER_DYNAMIC 0x1u
 #define TEST_IMPORTER_SLOW 0x2u
 #define TEST_IMPORTER_KEEPS 0x4u
 #define TEST_IMPORTER_NO_MASK 0x8u
 #define TEST_IMPORTER_NARROW 0x10u
+#define TEST_IMPORTER_PCI 0x20u
 
 #define TEST_IMPORTER_SLOW_MS 100
 
@@ -49,14 +51,14 @@ struct test_importer_attach {
  * @nr: out: number of entries of the table
  * @bytes: out: sum of the lengths of the entries
  * @pages: out: 1 if the entries have page structures
- * @reserved: 0
+ * @iommu: out: 1 if an IOMMU translates the DMA addresses
  */
 struct test_importer_map {
 	__u32 direction;
 	__u32 nr;
 	__u64 bytes;
 	__u32 pages;
-	__u32 reserved;
+	__u32 iommu;
 };
 
 /**
