@@ -4,9 +4,13 @@
  *
  * The description of a carveout is its range: phys=1G@0x100000000, or with :nopages behind
  * it for a range without page structures.
+ *
+ * The image of a hibernation does not contain reserved memory. The memory keeps its contents
+ * while the system sleeps.
  */
 #include <linux/accmem_provider.h>
 #include <linux/kernel.h>
+#include <linux/pm.h>
 #include <linux/string.h>
 
 #include "core/size_param.h"
@@ -30,8 +34,40 @@ static bool phys_parse(const char *word, struct accmem_range *range)
 	return true;
 }
 
+/* Before the image is made. Another device that maps the memory prevents hibernation. */
+static int phys_freeze(struct device *dev)
+{
+	struct accmem_provider *provider = dev_get_drvdata(dev);
+
+	if (!accmem_provider_revoke(provider, ACCMEM_REVOKE_RESET))
+		return 0;
+	accmem_provider_resume(provider, true);
+	return -EBUSY;
+}
+
+/* The image was made, or could not be made: the system continues. */
+static int phys_thaw(struct device *dev)
+{
+	accmem_provider_resume(dev_get_drvdata(dev), true);
+	return 0;
+}
+
+/* The system continues from the image, maybe after it had no power. */
+static int phys_restore(struct device *dev)
+{
+	accmem_provider_resume(dev_get_drvdata(dev), false);
+	return 0;
+}
+
+static const struct dev_pm_ops phys_pm_ops = {
+	.freeze = pm_sleep_ptr(phys_freeze),
+	.thaw = pm_sleep_ptr(phys_thaw),
+	.restore = pm_sleep_ptr(phys_restore),
+};
+
 struct accmem_description accmem_phys = {
 	.driver.driver.name = "accmem-phys",
+	.driver.driver.pm = pm_sleep_ptr(&phys_pm_ops),
 	.parameter = "phys",
 	.rule = PHYS_RULE ACCMEM_SIZE_RULE,
 	.parse = phys_parse,

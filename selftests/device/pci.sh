@@ -158,6 +158,15 @@ reset_by()
 		echo 1 >"$bus/devices/$1/reset"
 }
 
+# The kernel's calls while the system sleeps
+sleep_and_wake()
+{
+	local pm=/sys/module/accmem_test_pm/parameters/call
+
+	[ -e "$pm" ] || "$helpers/load" "${ACCMEM_KO%/*}/accmem_test_pm.ko" || return
+	echo "pci $iv suspend" >"$pm" && sleep 0.5 && echo "pci $iv resume" >"$pm"
+}
+
 # A fatal error of the port resets what is behind it.
 fatal_error()
 {
@@ -224,6 +233,7 @@ check "bind again, with other memory" is_cleared
 check "remove" user gone take_away
 check "rescan" rescan
 check "bus reset" user reset reset_by "$iv" bus
+check "suspend and resume" user reset sleep_and_wake
 check "an error that is not fatal" harmless_error
 check "a fatal error of the port" user reset fatal_error
 check "a user that stays" stays_held
