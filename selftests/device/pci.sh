@@ -13,7 +13,6 @@ set -euo pipefail
 
 bus=/sys/bus/pci
 driver=$bus/drivers/accmem-pci
-accmem=''
 
 # find VENDOR:DEVICE: print the address of the first PCI device with these numbers
 find_pci()
@@ -27,30 +26,6 @@ find_pci()
 			echo "${dir##*/}"
 			return
 		fi
-	done
-	return 1
-}
-
-# within COMMAND...: the command succeeds within 20 seconds
-within()
-{
-	local _
-
-	for _ in {1..200}; do
-		! "$@" || return 0
-		sleep 0.1
-	done
-	why "not within 20 s: $*"
-}
-
-# Set $accmem to the name of the device in /dev of a PCI device.
-find_accmem()
-{
-	local dir
-
-	for dir in "$bus/devices/$1"/accmem/accmem*; do
-		accmem=/dev/${dir##*/}
-		[ ! -c "$accmem" ] || return 0
 	done
 	return 1
 }
@@ -95,21 +70,6 @@ refused_bar()
 	refused "$iv" "$2" || status=$?
 	echo -1 >/sys/module/accmem/parameters/pci_bar
 	return "$status"
-}
-
-# user gone|reset COMMAND...: a user of the memory sees what the command does
-user()
-{
-	local kind=$1 out result='' status=0
-
-	shift
-	exec {out}< <("$helpers/revoked" "$kind" "$accmem")
-	read -r result <&"$out" || true
-	[ "$result" = held ] || why "no user: $result" || return
-	"$@" || why "$* failed" || status=1
-	read -r -t 100 result <&"$out" || true
-	exec {out}<&-
-	[ "$result $status" = "ok 0" ]
 }
 
 # What a program stores through its mapping is in the memory of the device.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the scripts share that load the module with parameters of their own: tests,
-# and loading. Sourced, never run.
+# What the scripts share that load the module with parameters of their own, or bind
+# devices to it: tests, loading, and users of a device. Sourced, never run.
 #
 # They run as root in the guest of tools/vm: ACCMEM_KO is the module,
 # ACCMEM_MODULE_ARGS what it is loaded with before and afterwards. ACCMEM_SCALE and
@@ -17,6 +17,7 @@ tests=0 failed=0
 every=$((100 / ${ACCMEM_SCALE:-100}))
 ((every > 0)) || every=1
 sampled=$((${ACCMEM_SEED:-0} % every))
+bus='' accmem=''
 
 # check NAME COMMAND...: one test. 77 is "the kernel cannot".
 check()
@@ -52,6 +53,45 @@ why()
 {
 	echo "# $*"
 	return 1
+}
+
+# within COMMAND...: the command succeeds within 20 seconds
+within()
+{
+	local _
+
+	for _ in {1..200}; do
+		! "$@" || return 0
+		sleep 0.1
+	done
+	why "not within 20 s: $*"
+}
+
+# find_accmem NAME: set $accmem to the name in /dev of a device of the bus $bus
+find_accmem()
+{
+	local dir
+
+	for dir in "$bus/devices/$1"/accmem/accmem*; do
+		accmem=/dev/${dir##*/}
+		[ ! -c "$accmem" ] || return 0
+	done
+	return 1
+}
+
+# user gone|reset COMMAND...: a user of the memory of $accmem sees what the command does
+user()
+{
+	local kind=$1 out result='' status=0
+
+	shift
+	exec {out}< <("$helpers/revoked" "$kind" "$accmem")
+	read -r result <&"$out" || true
+	[ "$result" = held ] || why "no user: $result" || return
+	"$@" || why "$* failed" || status=1
+	read -r -t 100 result <&"$out" || true
+	exec {out}<&-
+	[ "$result $status" = "ok 0" ]
 }
 
 loaded()

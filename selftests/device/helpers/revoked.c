@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A user of a device that loses its memory, for pci.sh:
+ * A user of a device that loses its memory, for the shell tests:
  *
  *   revoked gone PATH	until the device is gone
  *   revoked reset PATH	until after a reset
