@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Devices that the module makes: those that a text describes, in a module parameter or in
- * new_device, and PCI devices that root gives to the driver.
+ * new_device, PCI devices that root gives to the driver, and nodes of the device tree.
  */
 #ifndef ACCMEM_PROVIDERS_INTERNAL_H
 #define ACCMEM_PROVIDERS_INTERNAL_H
@@ -45,6 +45,21 @@ static inline int accmem_pci_init(void)
 }
 
 static inline void accmem_pci_exit(void)
+{
+}
+#endif
+
+/* devicetree.c */
+#ifdef CONFIG_OF
+int accmem_devicetree_init(void);
+void accmem_devicetree_exit(void);
+#else
+static inline int accmem_devicetree_init(void)
+{
+	return 0;
+}
+
+static inline void accmem_devicetree_exit(void)
 {
 }
 #endif

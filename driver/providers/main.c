@@ -88,6 +88,25 @@ static void remove_drivers(void)
 	accmem_describe_exit(&accmem_emulated);
 }
 
+/* Register the drivers of the devices that the machine has. */
+static int add_bus_drivers(void)
+{
+	int err = accmem_pci_init();
+
+	if (err)
+		return err;
+	err = accmem_devicetree_init();
+	if (err)
+		accmem_pci_exit();
+	return err;
+}
+
+static void remove_bus_drivers(void)
+{
+	accmem_devicetree_exit();
+	accmem_pci_exit();
+}
+
 static int __init accmem_init(void)
 {
 	int err;
@@ -122,7 +141,7 @@ static int __init accmem_init(void)
 	if (err)
 		goto err_drivers;
 	/* Last: the devices of the parameters have the first numbers. */
-	err = accmem_pci_init();
+	err = add_bus_drivers();
 	if (err)
 		goto err_drivers;
 	accmem_device_start();
@@ -149,7 +168,7 @@ static void __exit accmem_exit(void)
 	/* Wait for callbacks of fences that are running: these may queue work. */
 	synchronize_rcu();
 	accmem_stream_exit();
-	accmem_pci_exit();
+	remove_bus_drivers();
 	remove_drivers();
 	accmem_debugfs_exit();
 	accmem_device_exit();
