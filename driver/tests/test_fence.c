@@ -135,6 +135,7 @@ static int test_fence_signal(struct xarray *fences, void __user *arg)
 static int test_fence_count(struct xarray *fences, void __user *arg)
 {
 	struct test_fence_count req;
+	struct list_head *callback;
 	struct fence *fence;
 	unsigned long flags;
 
@@ -143,8 +144,10 @@ static int test_fence_count(struct xarray *fences, void __user *arg)
 	fence = xa_load(fences, req.id);
 	if (!fence)
 		return -ENOENT;
+	req.callbacks = 0;
 	spin_lock_irqsave(&fence->lock, flags);
-	req.callbacks = list_count_nodes(&fence->base.cb_list);
+	list_for_each(callback, &fence->base.cb_list)
+		req.callbacks++;
 	spin_unlock_irqrestore(&fence->lock, flags);
 	return copy_to_user(arg, &req, sizeof(req)) ? -EFAULT : 0;
 }
