@@ -32,6 +32,7 @@ struct device {
 	struct fake_file files[MAX_FILES];
 	unsigned int nr_streams;
 	struct fake_stream streams[MAX_STREAMS];
+	struct fake_exports exports;
 	uint64_t wanted;
 	uint64_t calls;
 };
@@ -66,7 +67,7 @@ static ino_t inode_of(int fd)
 
 static struct fake_file *file_of(int fd)
 {
-	ino_t inode = inode_of(fd);
+	ino_t inode = fake_is_export(fd) ? 0 : inode_of(fd);
 	unsigned int i;
 
 	for (i = 0; i < device->nr_files; i++)
@@ -177,13 +178,14 @@ static int do_stream(struct fake_stream *stream, unsigned long command,
 /* The memory of all contexts is that of one file each: those of this process. */
 static void stream_has_moved(const struct fake_stream *stream)
 {
-	unsigned int i;
+	struct fake_file *file;
 	int fd;
 
-	for (fd = 0; fd < MAX_DESCRIPTOR; fd++)
-		for (i = 0; i < device->nr_files; i++)
-			if (device->files[i].inode == inode_of(fd))
-				fake_reached(fd, &device->files[i], stream);
+	for (fd = 0; fd < MAX_DESCRIPTOR; fd++) {
+		file = file_of(fd);
+		if (file)
+			fake_reached(fd, file, stream);
+	}
 }
 
 static int do_free(int fd, struct fake_file *file,
@@ -255,6 +257,16 @@ static int do_cluster(const struct accmem_tmem_cluster *req)
 	return 0;
 }
 
+static int do_share(int fd, struct fake_file *file, unsigned long command,
+		    void *argument)
+{
+	if (fake_no_exports)
+		return -ENOTTY;
+	return command == ACCMEM_IOC_EXPORT ?
+		       fake_export(fd, file, &device->exports, argument) :
+		       fake_import(file, &device->exports, argument);
+}
+
 static int do_call(int fd, struct fake_file *file, unsigned long command,
 		   void *argument)
 {
@@ -270,7 +282,10 @@ static int do_call(int fd, struct fake_file *file, unsigned long command,
 	case ACCMEM_IOC_QUERY:
 		return fake_query(file, argument);
 	case ACCMEM_IOC_ACCESS:
-		return fake_access(fd, file, argument);
+		return fake_access(fd, file, &device->exports, argument);
+	case ACCMEM_IOC_EXPORT:
+	case ACCMEM_IOC_IMPORT:
+		return do_share(fd, file, command, argument);
 	case ACCMEM_IOC_PREFETCH:
 	case ACCMEM_IOC_ADVISE:
 		return 0; /* there is nothing to move */
@@ -352,11 +367,23 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 	return error ? -1 : 0;
 }
 
+static void find_memory(int *fd, uint64_t *offset)
+{
+	pthread_mutex_lock(&device->lock);
+	fake_redirect(file_of(*fd), &device->exports, fd, offset);
+	pthread_mutex_unlock(&device->lock);
+}
+
 void *__wrap_mmap64(void *start, size_t length, int prot, int flags, int fd,
 		    off_t offset)
 {
-	if (!fake_fail_mmap || fd < 0)
-		return __real_mmap64(start, length, prot, flags, fd, offset);
+	uint64_t at = offset;
+
+	if (!fake_fail_mmap || fd < 0) {
+		if (fd >= 0)
+			find_memory(&fd, &at);
+		return __real_mmap64(start, length, prot, flags, fd, at);
+	}
 	fake_fail_mmap = false;
 	if (flags & MAP_FIXED)
 		munmap(start, length);

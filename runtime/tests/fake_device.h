@@ -26,6 +26,9 @@ extern bool fake_second;
 /* It has host and shared memory; to be set before the first context. */
 extern bool fake_kinds;
 
+/* It has no exports; the device is being reset, as exports see it. */
+extern bool fake_no_exports, fake_revoked;
+
 /* The device has gone: nobody opens it, and every call of it gives ENODEV. */
 extern bool fake_gone;
 

@@ -17,6 +17,8 @@
 #define MAX_BUFFERS 65536
 #define MAX_FILES 64
 #define MAX_STREAMS 64
+#define MAX_EXPORTS 256
+#define HELD ((ino_t)-1) /* fake_buffer.stream: the memory is not used again */
 
 /**
  * struct fake_buffer - a buffer, or what is left of one
@@ -30,6 +32,9 @@
  * @flags: of the allocation
  * @page_policy: likewise
  * @kind: likewise; memory of the device, of the host, or of both
+ * @import_offset: of an imported buffer, offset of its memory in the exporter's file
+ * @import: number of the export that the buffer was imported from, or 0
+ * @exported: there is an export of a part of the buffer
  * @stream: inode of the stream, 0 while the buffer has a name
  */
 struct fake_buffer {
@@ -42,7 +47,10 @@ struct fake_buffer {
 	uint64_t position;
 	uint32_t flags;
 	uint32_t page_policy;
+	uint64_t import_offset;
 	uint32_t kind;
+	uint32_t import;
+	bool exported;
 	ino_t stream;
 };
 
@@ -58,6 +66,17 @@ struct fake_stream {
 	uint64_t reached;
 };
 
+struct fake_export {
+	uint64_t offset;
+	uint64_t length;
+	uint32_t flags;
+};
+
+struct fake_exports {
+	unsigned int count;
+	struct fake_export all[MAX_EXPORTS];
+};
+
 /* The calls, with the device's lock held; 0 or a negative errno value. */
 int fake_info(struct fake_file *file, struct accmem_info *info);
 int fake_alloc(struct fake_file *file, struct accmem_alloc *req);
@@ -65,7 +84,27 @@ int fake_free(int fd, struct fake_file *file, const struct accmem_free *req,
 	      const struct fake_stream *stream);
 int fake_realloc(int fd, struct fake_file *file, struct accmem_realloc *req);
 int fake_query(struct fake_file *file, struct accmem_query *query);
-int fake_access(int fd, struct fake_file *file, struct accmem_access *access);
+int fake_access(int fd, struct fake_file *file, struct fake_exports *exports,
+		struct accmem_access *access);
+int fake_export(int fd, struct fake_file *file, struct fake_exports *exports,
+		struct accmem_export_buffer *req);
+int fake_import(struct fake_file *file, struct fake_exports *exports,
+		struct accmem_import_buffer *req);
+
+bool fake_is_export(int fd);
+
+/*
+ * Where the bytes at @offset of @fd are: in an export, in the export that a buffer of
+ * @file was imported from, or there. @file may be NULL.
+ */
+void fake_redirect(struct fake_file *file, struct fake_exports *exports,
+		   int *fd, uint64_t *offset);
+
+/* The buffer that @offset is in, or NULL. */
+struct fake_buffer *fake_buffer_at(struct fake_file *file, uint64_t offset);
+
+/* Give @b an offset, first fit; 0 or -ENOMEM. */
+int fake_place(struct fake_file *file, struct fake_buffer *b);
 
 /* The stream has come so far: what waited for it is free. */
 void fake_reached(int fd, struct fake_file *file,

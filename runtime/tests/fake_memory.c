@@ -70,8 +70,7 @@ static unsigned int at_or_after(const struct fake_file *file, uint64_t offset)
 	return low;
 }
 
-/* The buffer that @offset is in, or NULL. */
-static struct fake_buffer *buffer_at(struct fake_file *file, uint64_t offset)
+struct fake_buffer *fake_buffer_at(struct fake_file *file, uint64_t offset)
 {
 	unsigned int i = at_or_after(file, offset);
 	struct fake_buffer *buffer = &file->buffers[i];
@@ -104,6 +103,8 @@ int fake_info(struct fake_file *file, struct accmem_info *info)
 	info->granule = GRANULE;
 	if (fake_kinds)
 		info->features = ACCMEM_FEATURE_HOST | ACCMEM_FEATURE_SHARED;
+	if (!fake_no_exports)
+		info->features |= ACCMEM_FEATURE_EXPORT | ACCMEM_FEATURE_IMPORT;
 	info->translation = ACCMEM_TRANSLATION_MAPPED;
 	return 0;
 }
@@ -168,8 +169,7 @@ static uint64_t place_from(uint64_t offset, const struct fake_buffer *b)
 	return offset;
 }
 
-/* First fit. */
-static int place(struct fake_file *file, struct fake_buffer *b)
+int fake_place(struct fake_file *file, struct fake_buffer *b)
 {
 	uint64_t offset = 0;
 	unsigned int i;
@@ -201,7 +201,7 @@ int fake_alloc(struct fake_file *file, struct accmem_alloc *req)
 	req->largest_run = 0;
 	if (error)
 		return error;
-	if (b.footprint > left || place(file, &b)) {
+	if (b.footprint > left || fake_place(file, &b)) {
 		req->free_bytes = left;
 		req->largest_run = left;
 		return -ENOMEM;
@@ -236,12 +236,16 @@ int fake_free(int fd, struct fake_file *file, const struct accmem_free *req,
 	      const struct fake_stream *stream)
 {
 	uint64_t offset = req->address - ADDRESS_BASE;
-	struct fake_buffer *buffer = buffer_at(file, offset);
+	struct fake_buffer *buffer = fake_buffer_at(file, offset);
 
 	if (!buffer)
 		return -ENOENT;
 	if (buffer->offset != offset)
 		return -EINVAL;
+	if (buffer->exported) {
+		buffer->stream = HELD;
+		return 0;
+	}
 	if (stream && stream->reached < req->position) {
 		buffer->stream = stream->inode;
 		buffer->position = req->position;
@@ -339,7 +343,7 @@ static int move(int fd, struct fake_file *file, const struct fake_buffer *old,
 	req->copied = length;
 	if (fake_free(fd, file, &gone, NULL))
 		abort();
-	describe(buffer_at(file, alloc.address - ADDRESS_BASE), req);
+	describe(fake_buffer_at(file, alloc.address - ADDRESS_BASE), req);
 	return 0;
 }
 
@@ -347,7 +351,7 @@ static int move(int fd, struct fake_file *file, const struct fake_buffer *old,
 int fake_realloc(int fd, struct fake_file *file, struct accmem_realloc *req)
 {
 	uint64_t offset = req->address - ADDRESS_BASE;
-	struct fake_buffer *buffer = buffer_at(file, offset);
+	struct fake_buffer *buffer = fake_buffer_at(file, offset);
 
 	if (!buffer)
 		return -ENOENT;
@@ -355,6 +359,8 @@ int fake_realloc(int fd, struct fake_file *file, struct accmem_realloc *req)
 		return -EINVAL;
 	if (!(buffer->flags & ACCMEM_ALLOC_RESIZABLE))
 		return -EPERM;
+	if (buffer->exported)
+		return -EBUSY;
 	req->copied = 0;
 	if (req->length > SPAN)
 		return -ENOMEM;
@@ -368,7 +374,7 @@ int fake_realloc(int fd, struct fake_file *file, struct accmem_realloc *req)
 int fake_query(struct fake_file *file, struct accmem_query *query)
 {
 	uint64_t offset = query->address - ADDRESS_BASE;
-	const struct fake_buffer *buffer = buffer_at(file, offset);
+	const struct fake_buffer *buffer = fake_buffer_at(file, offset);
 
 	if (!buffer || offset - buffer->offset >= buffer->footprint)
 		return -ENOENT;
@@ -390,10 +396,11 @@ int fake_query(struct fake_file *file, struct accmem_query *query)
 }
 
 /* a memfd has the bytes at the offsets of their addresses */
-int fake_access(int fd, struct fake_file *file, struct accmem_access *access)
+int fake_access(int fd, struct fake_file *file, struct fake_exports *exports,
+		struct accmem_access *access)
 {
 	uint64_t offset = access->address - ADDRESS_BASE;
-	const struct fake_buffer *buffer = buffer_at(file, offset);
+	const struct fake_buffer *buffer = fake_buffer_at(file, offset);
 	void *data = (void *)(uintptr_t)access->data;
 	ssize_t done;
 
@@ -403,6 +410,7 @@ int fake_access(int fd, struct fake_file *file, struct accmem_access *access)
 		return -ENXIO;
 	if (access->op > ACCMEM_ACCESS_WRITE)
 		return -EINVAL;
+	fake_redirect(file, exports, &fd, &offset);
 	done = access->op == ACCMEM_ACCESS_WRITE ?
 		       pwrite(fd, data, access->length, offset) :
 		       pread(fd, data, access->length, offset);
