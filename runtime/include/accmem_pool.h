@@ -123,7 +123,8 @@ struct accmem_context *accmem_pool_context(const struct accmem_pool *pool);
  *	at a position of @stream which has not been reached
  * @stream: with on_stream, file descriptor of a stream of the context
  *	(accmem_open_stream()); else 0
- * @reserved: 0
+ * @exportable: 1: accmem_pool_export() may export the allocation, which is a buffer of
+ *	the driver on pages of its own; not with @on_stream
  * @reserve: with RESIZABLE, bytes that the allocation may grow to; else 0
  * @deadline_ns: with WAIT, as in struct accmem_alloc; else 0
  * @pointer: out: the first byte
@@ -147,7 +148,7 @@ struct accmem_pool_request {
 	uint32_t mapped;
 	uint32_t on_stream;
 	int32_t stream;
-	uint32_t reserved;
+	uint32_t exportable;
 	uint64_t reserve;
 	uint64_t deadline_ns;
 	void *pointer;
@@ -180,7 +181,7 @@ struct accmem_pool_request {
  *
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0, for
  * an alignment that is too large or no power of two, and for a value that @mapped,
- * @on_stream, @stream or @reserved cannot have; -EOPNOTSUPP for a kind that the device does
+ * @on_stream, @stream or @exportable cannot have; -EOPNOTSUPP for a kind that the device does
  * not have; -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR. A request that the pool serves without
  * the driver reuses nothing for a @stream of another context, and succeeds.
  */
@@ -317,6 +318,47 @@ size_t accmem_pool_usable_size(struct accmem_pool *pool, const void *pointer);
  * Return: 0; -ENOENT; the errors of mmap(2).
  */
 int accmem_pool_map(struct accmem_pool *pool, const void *pointer);
+
+/**
+ * accmem_pool_export() - make a dma-buf of a part of an allocation
+ * @pool: the pool
+ * @pointer: first byte of the part, at a multiple of 4096 in an exportable allocation
+ * @length: bytes, a multiple of 4096; 0 for all bytes up to the end of the allocation, and
+ *	of its last page
+ * @flags: as for accmem_export()
+ * @fd: out: file descriptor of the dma-buf
+ *
+ * The export has no byte of another allocation. The memory is not reused after
+ * accmem_pool_release() as long as the descriptor is open anywhere, or an import exists.
+ *
+ * Return: 0; -ENOENT if @pointer points into no allocation of this pool; -EPERM if the
+ * allocation is not exportable, or is the parent's; the errors of accmem_export(), among
+ * them -EINVAL for a pointer or length that is no multiple of 4096, and -ENXIO for more
+ * bytes than the allocation has.
+ */
+int accmem_pool_export(struct accmem_pool *pool, const void *pointer,
+		       uint64_t length, uint32_t flags, int *fd);
+
+/**
+ * accmem_pool_import() - make an allocation of exported memory
+ * @pool: the pool, on the device of the exporter
+ * @fd: file descriptor of an export, which the caller may close after the call
+ * @offset: offset of the part in the export, a multiple of 4096
+ * @length: bytes, a multiple of 4096; 0 for all bytes up to the end of the export
+ * @pointer: out: first byte of the allocation
+ *
+ * All calls of the pool accept the pointer: accmem_pool_usable_size() returns the bytes,
+ * accmem_pool_map() maps device memory, accmem_pool_release() frees the allocation, and
+ * leaves the memory to the exporter and other importers. The allocation is neither
+ * resizable nor exportable.
+ *
+ * If a limit is reached, the pools of the context free what they keep, and the call tries
+ * again.
+ *
+ * Return: 0; the errors of accmem_import().
+ */
+int accmem_pool_import(struct accmem_pool *pool, int fd, uint64_t offset,
+		       uint64_t length, void **pointer);
 
 /**
  * accmem_pool_address() - get the device address of a pointer

@@ -187,7 +187,7 @@ static void what_is_invalid_is_named(struct accmem_pool *pool)
 		{ { .length = 64, .on_stream = 2 }, "on_stream 2" },
 		{ { .length = 64, .stream = 1 }, "stream 1" },
 		{ { .length = 64, .on_stream = 1, .stream = -1 }, "stream -1" },
-		{ { .length = 64, .reserved = 1 }, "reserved 1" },
+		{ { .length = 64, .exportable = 2 }, "exportable 2" },
 	};
 	struct accmem_pool_request req;
 	size_t i;

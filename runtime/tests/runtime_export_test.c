@@ -271,6 +271,191 @@ static void memory_goes_to_another_process(void)
 	wait_for(pid);
 }
 
+static struct accmem_pool *new_pool(struct accmem_context *ctx)
+{
+	struct accmem_pool *pool;
+
+	CHECK_EQ(accmem_pool_create(ctx, NULL, &pool), 0);
+	return pool;
+}
+
+static unsigned char *new_exportable(struct accmem_pool *pool, uint64_t length)
+{
+	struct accmem_pool_request req = { .length = length,
+					   .mapped = 1,
+					   .exportable = 1 };
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(req.address % PAGE, 0);
+	return req.pointer;
+}
+
+static void a_pool_exports_what_is_exportable(void)
+{
+	struct accmem_context *ctx = open_device();
+	struct accmem_pool *pool = new_pool(ctx), *other = new_pool(ctx);
+	struct accmem_pool_request req = { .length = MIB, .alignment = PAGE };
+	unsigned char *p = new_exportable(pool, 16 * PAGE);
+	int fd;
+
+	/* pages of a larger buffer are those of others next */
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(accmem_pool_export(pool, req.pointer, 0, 0, &fd), -EPERM);
+	CHECK(strstr(accmem_last_error(), "is not exportable"));
+	req.flags = ACCMEM_ALLOC_POPULATE; /* a buffer of its own, by chance */
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(accmem_pool_export(pool, req.pointer, 0, 0, &fd), -EPERM);
+	CHECK_EQ(accmem_pool_export(pool, &req, 0, 0, &fd), -ENOENT);
+	CHECK_EQ(accmem_pool_export(other, p, 0, 0, &fd), -ENOENT);
+	CHECK_EQ(accmem_pool_export(pool, p + 64, PAGE, 0, &fd), -EINVAL);
+	CHECK_EQ(accmem_pool_export(pool, p, 64, 0, &fd), -EINVAL);
+	CHECK_EQ(accmem_pool_export(pool, p + PAGE, 16 * PAGE, 0, &fd), -ENXIO);
+	CHECK_EQ(accmem_pool_export(pool, p + PAGE, 2 * PAGE, 0, &fd), 0);
+	close(fd);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	CHECK_EQ(accmem_pool_export(pool, p, 0, 0, &fd), -ENOENT);
+
+	req.exportable = 2;
+	CHECK_EQ(accmem_pool_allocate(pool, &req), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "exportable 2"));
+	/* memory of earlier work on a stream is not zeroed */
+	req.exportable = 1;
+	req.on_stream = 1;
+	CHECK_EQ(accmem_pool_allocate(pool, &req), -EINVAL);
+	accmem_pool_destroy(other);
+	accmem_pool_destroy(pool);
+	accmem_close(ctx);
+}
+
+/* Whatever the exporter's pool does with its memory, the importer sees none of it. */
+static void a_hostile_importer_sees_the_export_only(void)
+{
+	struct accmem_context *ctx = open_device(), *other = open_device();
+	struct accmem_pool *pool = new_pool(ctx), *importer = new_pool(other);
+	unsigned char *p = new_exportable(pool, 100), *q, *others[64];
+	unsigned int i, j;
+	void *pointer;
+	int fd;
+
+	p[0] = 1;
+	CHECK_EQ(accmem_pool_export(pool, p, 0, 0, &fd), 0);
+	CHECK_EQ(accmem_pool_import(importer, fd, 0, PAGE + 64, &pointer),
+		 -EINVAL);
+	CHECK_EQ(accmem_pool_import(importer, fd, 0, 2 * PAGE, &pointer),
+		 -ENXIO);
+	CHECK_EQ(accmem_pool_import(importer, fd, 0, 0, &pointer), 0);
+	close(fd);
+	CHECK_EQ(accmem_pool_usable_size(importer, pointer), PAGE);
+	CHECK_EQ(accmem_pool_map(importer, pointer), 0);
+	q = pointer;
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	for (i = 0; i < 64; i++) {
+		others[i] = i % 2 ? new_exportable(pool, 64) :
+				    accmem_pool_malloc(pool, 64 << (i % 16));
+		CHECK(others[i]);
+		CHECK_EQ(accmem_pool_map(pool, others[i]), 0);
+		memset(others[i], 0xff, 64);
+	}
+	CHECK_EQ(q[0], 1);
+	for (j = 1; j < PAGE; j++)
+		CHECK_EQ(q[j], 0);
+	CHECK_EQ(accmem_pool_release(importer, pointer), 0);
+	accmem_pool_destroy(importer);
+	accmem_pool_destroy(pool);
+	accmem_close(other);
+	accmem_close(ctx);
+}
+
+static void an_imported_allocation_is_like_others(void)
+{
+	struct accmem_context *ctx = open_device(), *other = open_device();
+	struct accmem_pool *pool = new_pool(ctx), *importer = new_pool(other);
+	unsigned char *p = new_exportable(pool, 16 * PAGE), *q;
+	struct accmem_pool_stats before, after;
+	struct accmem_pool_block block;
+	void *pointer;
+	int fd, again;
+
+	CHECK_EQ(accmem_pool_export(pool, p, 0, 0, &fd), 0);
+	accmem_pool_get_stats(importer, &before);
+	CHECK_EQ(accmem_pool_import(importer, -1, 0, 0, &pointer), -EBADF);
+	CHECK(strstr(accmem_last_error(), "of descriptor -1: "));
+	CHECK_EQ(accmem_pool_import(importer, fd, PAGE, 4 * PAGE, &pointer), 0);
+	close(fd);
+	q = pointer;
+	CHECK_EQ(accmem_pool_lookup(importer, q + PAGE, &block), 0);
+	CHECK(block.pointer == pointer);
+	CHECK_EQ(block.length, 4 * PAGE);
+	CHECK_EQ(block.address, accmem_pool_address(importer, pointer));
+	CHECK_EQ(accmem_pool_find(pointer, &block), 0);
+	CHECK(block.pool == importer);
+	accmem_pool_get_stats(importer, &after);
+	CHECK_EQ(after.live_bytes - before.live_bytes, 4 * PAGE);
+	CHECK_EQ(accmem_pool_map(importer, q), 0);
+	p[PAGE] = 7;
+	CHECK_EQ(q[0], 7);
+
+	CHECK_EQ(accmem_pool_export(importer, q, 0, 0, &again), -EPERM);
+	CHECK_EQ(accmem_pool_reallocate(importer, &pointer, PAGE), -EPERM);
+	CHECK_EQ(accmem_pool_release(importer, q + 64), -EINVAL);
+	CHECK_EQ(accmem_pool_release(importer, q), 0);
+	CHECK(!readable(q));
+	CHECK_EQ(accmem_pool_release(importer, q), -ENOENT);
+	accmem_pool_get_stats(importer, &after);
+	CHECK_EQ(after.live_bytes, before.live_bytes);
+	CHECK_EQ(after.reserved_bytes, before.reserved_bytes);
+	CHECK_EQ(p[PAGE], 7);
+	accmem_pool_destroy(importer);
+	accmem_pool_destroy(pool);
+	accmem_close(other);
+	accmem_close(ctx);
+}
+
+/* What is not released goes with the pool, and the memory with its last user. */
+static void the_end_of_a_pool_ends_its_imports(void)
+{
+	struct accmem_context *ctx = open_device(), *other = open_device();
+	struct accmem_pool *pool = new_pool(ctx), *importer = new_pool(other);
+	unsigned char *p = new_exportable(pool, MIB);
+	void *pointer;
+	int fd;
+
+	CHECK_EQ(accmem_pool_export(pool, p, 0, 0, &fd), 0);
+	CHECK_EQ(accmem_pool_import(importer, fd, 0, 0, &pointer), 0);
+	CHECK(get_info(other).context_bytes >= MIB);
+	close(fd);
+	accmem_pool_destroy(importer);
+#ifndef FAKE_DEVICE
+	CHECK_EQ(get_info(other).context_bytes, 0);
+#endif
+	accmem_pool_destroy(pool);
+	accmem_close(ctx);
+#ifndef FAKE_DEVICE
+	wait_until_all_is_free(other);
+#endif
+	accmem_close(other);
+}
+
+static void a_child_does_not_export_what_is_the_parents(void)
+{
+	struct accmem_context *ctx = open_device();
+	struct accmem_pool *pool = new_pool(ctx);
+	unsigned char *p = new_exportable(pool, PAGE);
+	pid_t pid = fork();
+	int fd;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		CHECK_EQ(accmem_pool_export(pool, p, 0, 0, &fd), -EPERM);
+		_exit(0);
+	}
+	wait_for(pid);
+	CHECK_EQ(accmem_pool_export(pool, p, 0, 0, &fd), 0);
+	close(fd);
+	accmem_pool_destroy(pool);
+	accmem_close(ctx);
+}
+
 #ifdef FAKE_DEVICE
 static void revoke_exports(void)
 {
@@ -328,11 +513,15 @@ static void a_revoked_export_is_not_imported(void)
 {
 	struct accmem_context *ctx = open_device(), *other = open_device();
 	int fd = export_of(ctx, new_buffer(ctx, 64 * KIB), 0, 0);
+	struct accmem_pool *pool = new_pool(other);
+	void *pointer;
 	uint64_t name;
 
 	revoke_exports();
 	CHECK_EQ(accmem_import(other, fd, 0, 0, &name), -ECONNRESET);
+	CHECK_EQ(accmem_pool_import(pool, fd, 0, 0, &pointer), -ECONNRESET);
 	close(fd);
+	accmem_pool_destroy(pool);
 	accmem_close(other);
 	accmem_close(ctx);
 }
@@ -345,6 +534,11 @@ static const struct test tests[] = {
 	ROW(imports_of_wrong_descriptors_are_refused),
 	ROW(a_read_only_export_is_mapped_for_reading),
 	ROW(memory_goes_to_another_process),
+	ROW(a_pool_exports_what_is_exportable),
+	ROW(a_hostile_importer_sees_the_export_only),
+	ROW(an_imported_allocation_is_like_others),
+	ROW(the_end_of_a_pool_ends_its_imports),
+	ROW(a_child_does_not_export_what_is_the_parents),
 	ROW(a_revoked_export_is_not_imported),
 #ifdef FAKE_DEVICE
 	ROW(a_driver_without_exports_says_so),

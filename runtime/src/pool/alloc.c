@@ -69,8 +69,9 @@ static uint32_t sort_of(const struct accmem_pool_request *req)
 static bool is_piece(const struct accmem_pool *pool,
 		     const struct accmem_pool_request *req)
 {
-	return !(pool->flags & ACCMEM_POOL_DIRECT) && req->length &&
-	       req->length <= POOL_LARGE_MAX && !(req->flags & ~ROUNDING) &&
+	return !(pool->flags & ACCMEM_POOL_DIRECT) && !req->exportable &&
+	       req->length && req->length <= POOL_LARGE_MAX &&
+	       !(req->flags & ~ROUNDING) &&
 	       (req->flags & ROUNDING) != ACCMEM_ALLOC_TAIL32 &&
 	       !(req->alignment & (req->alignment - 1)) &&
 	       req->alignment <= POOL_HUGE_PAGES * POOL_PAGE &&

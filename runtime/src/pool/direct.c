@@ -17,6 +17,7 @@
 
 #include "core/buffer.h"
 #include "core/call.h"
+#include "core/export.h"
 #include "core/stream.h"
 #include "pool/base.h"
 #include "pool/direct.h"
@@ -49,6 +50,17 @@ static void count_bytes(struct accmem_pool *pool, uint64_t more, uint64_t less,
 	accmem_pool_count_reserved(pool, more_taken - less_taken);
 }
 
+/* A buffer that is exported does not share its page with others. */
+static uint64_t alignment_of(const struct accmem_pool_request *req)
+{
+	const uint64_t alignment = req->alignment;
+
+	return req->exportable && !(alignment & (alignment - 1)) &&
+			       alignment < POOL_PAGE ?
+		       POOL_PAGE :
+		       alignment;
+}
+
 static int call_alloc(struct accmem_pool *pool,
 		      const struct accmem_pool_request *req,
 		      struct accmem_alloc *alloc)
@@ -56,7 +68,7 @@ static int call_alloc(struct accmem_pool *pool,
 	*alloc = (struct accmem_alloc){
 		.flags = req->flags,
 		.length = req->length,
-		.alignment = req->alignment,
+		.alignment = alignment_of(req),
 		.page_policy = req->page_policy,
 		.cache_mode = req->cache_mode,
 		.carveout = req->carveout,
@@ -90,6 +102,8 @@ static void describe(struct accmem_pool *pool, struct pool_direct *d,
 {
 	d->rounded = req->flags & ROUNDING;
 	d->reserve = req->reserve;
+	d->exportable = req->exportable;
+	d->footprint = alloc->footprint;
 	d->extent = alloc->footprint > alloc->usable ? alloc->footprint :
 						       alloc->usable;
 	d->block = (struct accmem_pool_block){
@@ -107,8 +121,7 @@ static void describe(struct accmem_pool *pool, struct pool_direct *d,
 	};
 }
 
-static int publish(struct accmem_pool *pool, struct pool_direct *d,
-		   const struct accmem_alloc *alloc)
+static int publish(struct accmem_pool *pool, struct pool_direct *d)
 {
 	int ret;
 
@@ -116,8 +129,7 @@ static int publish(struct accmem_pool *pool, struct pool_direct *d,
 	ret = insert(pool, d);
 	pool->stats.kernel_calls++;
 	if (!ret) {
-		count_bytes(pool, d->block.usable, 0, alloc->footprint, 0);
-		d->footprint = alloc->footprint;
+		count_bytes(pool, d->block.usable, 0, d->footprint, 0);
 		pool->stats.allocations++;
 		pool->stats.kernel_buffers++;
 	}
@@ -144,7 +156,7 @@ int accmem_pool_direct_allocate(struct accmem_pool *pool,
 	/* an address outside of the window has no pointer */
 	ret = d->block.pointer ? map_if_needed(pool, d, req->mapped) : -ENOMEM;
 	if (!ret)
-		ret = publish(pool, d, &alloc);
+		ret = publish(pool, d);
 	if (ret)
 		goto free_buffer;
 
@@ -158,6 +170,72 @@ free_buffer:
 	accmem_release_now(pool->ctx, alloc.address);
 free_record:
 	free(d);
+	return ret;
+}
+
+/* The record of an imported buffer. */
+static int describe_import(struct accmem_pool *pool, struct pool_direct *d,
+			   uint64_t address)
+{
+	struct accmem_query query;
+	int ret = accmem_query_address(pool->ctx, address, &query);
+
+	if (ret)
+		return ret;
+	d->extent = query.footprint;
+	d->footprint = query.footprint;
+	d->block = (struct accmem_pool_block){
+		.pointer = accmem_pool_pointer(pool, address),
+		.address = address,
+		.length = query.usable,
+		.usable = query.usable,
+		.kind = query.kind,
+		.carveout = query.carveout,
+		.page_size = query.page_size ? query.page_size : NORMAL_PAGE,
+		.pool = pool,
+	};
+	return d->block.pointer ? map_if_needed(pool, d, false) : -ENOMEM;
+}
+
+int accmem_pool_direct_import(struct accmem_pool *pool, int fd, uint64_t offset,
+			      uint64_t length, struct accmem_pool_block *block)
+{
+	struct pool_direct *d = calloc(1, sizeof(*d));
+	uint64_t address;
+	int ret;
+
+	if (!d)
+		return -ENOMEM;
+	ret = accmem_import_now(pool->ctx, fd, offset, length, &address);
+	if (ret)
+		goto free_record;
+	ret = describe_import(pool, d, address);
+	*block = d->block;
+	if (!ret)
+		ret = publish(pool, d);
+	if (ret)
+		goto free_buffer;
+	return 0;
+
+free_buffer:
+	accmem_release_now(pool->ctx, address);
+free_record:
+	free(d);
+	return ret;
+}
+
+int accmem_pool_direct_exportable(struct accmem_pool *pool, const void *pointer,
+				  uint64_t *address)
+{
+	const struct pool_direct *d;
+	int ret = -ENOENT;
+
+	pthread_mutex_lock(&pool->lock);
+	d = accmem_pool_direct_find(pool, pointer);
+	if (d)
+		ret = d->exportable && !d->inherited ? 0 : -EPERM;
+	pthread_mutex_unlock(&pool->lock);
+	*address = accmem_pool_address(pool, pointer);
 	return ret;
 }
 

@@ -15,7 +15,16 @@ int accmem_pool_direct_reallocate(struct accmem_pool *pool, void **pointer,
 				  size_t length);
 int accmem_pool_direct_lookup(struct accmem_pool *pool, const void *pointer,
 			      struct accmem_pool_block *block);
+int accmem_pool_direct_import(struct accmem_pool *pool, int fd, uint64_t offset,
+			      uint64_t length, struct accmem_pool_block *block);
 int accmem_pool_direct_map(struct accmem_pool *pool, const void *pointer);
+
+/*
+ * Get the device address of a pointer into an exportable allocation. -EPERM: it is not
+ * exportable, or belongs to the parent.
+ */
+int accmem_pool_direct_exportable(struct accmem_pool *pool, const void *pointer,
+				  uint64_t *address);
 
 /*
  * In a child of fork(): is the allocation at @pointer still the parent's, or has the child

@@ -13,6 +13,7 @@
  * @footprint: bytes of the carveout that the allocation takes
  * @rounded: the length is the usable length, since the request had ROUND32 or TAIL32
  * @mapped: the allocation is mapped for the CPU
+ * @exportable: the request was for an exportable allocation
  * @inherited: in a child of fork(), the allocation belongs to the parent
  */
 struct pool_direct {
@@ -22,6 +23,7 @@ struct pool_direct {
 	uint64_t footprint;
 	bool rounded;
 	bool mapped;
+	bool exportable;
 	bool inherited;
 };
 

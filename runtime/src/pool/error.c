@@ -20,9 +20,9 @@ int accmem_pool_fail(struct accmem_pool *pool,
 		accmem_set_last_error("allocation of %" PRIu64
 				      " bytes: mapped %" PRIu32
 				      ", on_stream %" PRIu32 ", stream %" PRId32
-				      ", reserved %" PRIu32,
+				      ", exportable %" PRIu32,
 				      req->length, req->mapped, req->on_stream,
-				      req->stream, req->reserved);
+				      req->stream, req->exportable);
 		return error;
 	}
 	return accmem_fail_request(pool->ctx, "allocation", &asked,

@@ -9,7 +9,8 @@
 /* Check the members that the driver does not read. */
 static inline bool pool_request_is_valid(const struct accmem_pool_request *req)
 {
-	return req->mapped <= 1 && req->on_stream <= 1 && !req->reserved &&
+	return req->mapped <= 1 && req->on_stream <= 1 &&
+	       req->exportable <= 1 && !(req->exportable && req->on_stream) &&
 	       (req->on_stream ? req->stream >= 0 : !req->stream);
 }
 
