@@ -81,12 +81,14 @@ $(TORCH_PLUGIN_TEST): $(HERE)/tests/torch_plugin_test.cpp $(TEST_HEADERS) | $(OB
 UMF_INCLUDE := umf/memory_provider_ops.h
 UMF_INSTALLED := $(shell $(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null -fsyntax-only -x c \
 	-include $(UMF_INCLUDE) /dev/null 2>/dev/null && echo yes)
-UMF_SRC := $(HERE)/adapters/umf.c $(HERE)/adapters/umf_parts.c
+UMF_SRC := $(HERE)/adapters/umf.c $(HERE)/adapters/umf_ipc.c \
+	$(HERE)/adapters/umf_parts.c
 ifeq ($(UMF_INSTALLED),yes)
 UMF := $(HOST)/libaccmem_umf.a
 UMF_OBJ := $(UMF_SRC:$(HERE)/adapters/%.c=$(OBJ)/adapters-%.o)
 $(UMF_OBJ): $(OBJ)/adapters-%.o: $(HERE)/adapters/%.c \
-		$(HERE)/adapters/umf_parts.h $(TEST_HEADERS) | $(OBJ)
+		$(HERE)/adapters/umf_ipc.h $(HERE)/adapters/umf_parts.h \
+		$(TEST_HEADERS) | $(OBJ)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
 
 $(UMF): $(UMF_OBJ)
@@ -99,13 +101,15 @@ endif
 TORCH_TEST := $(HERE)/tests/torch_test.c $(HERE)/tests/adapter_replay.c \
 	$(TORCH_SRC)
 UMF_TEST := $(HERE)/tests/umf_test.c $(HERE)/tests/adapter_replay.c $(UMF_SRC)
+UMF_IPC_TEST := $(HERE)/tests/umf_ipc_test.c $(UMF_SRC)
 ADAPTER_HEADERS := $(TEST_HEADERS) $(wildcard $(HERE)/adapters/*.h) \
 	$(HERE)/tests/umf/$(UMF_INCLUDE)
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
 $(TESTS)/torch_test: $(TORCH_TEST)
 $(TESTS)/umf_test: $(UMF_TEST)
-$(TESTS)/torch_test $(TESTS)/umf_test: $(OBJ)/test.o $(HOST)/libaccmem.a \
-		$(ADAPTER_HEADERS) | $(TESTS)
+$(TESTS)/umf_ipc_test: $(UMF_IPC_TEST)
+$(TESTS)/torch_test $(TESTS)/umf_test $(TESTS)/umf_ipc_test: $(OBJ)/test.o \
+		$(HOST)/libaccmem.a $(ADAPTER_HEADERS) | $(TESTS)
 	$(CC) $(ADAPTER_FLAGS) -DUMF_MINOR=101 $(LDFLAGS) -static -o $@ \
 		$(filter %.c %.o,$^) $(HOST)/libaccmem.a
 
@@ -127,7 +131,8 @@ endef
 $(foreach s,asan tsan,$(eval $(call adapter_test,$s,torch_test,$(TORCH_TEST),\
 	-Wl$$(comma)--wrap=accmem_streams_create)))
 umf_test = $(eval $(call adapter_test,$1,umf_test-$2,$(UMF_TEST),\
-	-DUMF_MINOR=$2 -Wl$$(comma)--wrap=accmem_pool_allocate))
+	-DUMF_MINOR=$2 -Wl$$(comma)--wrap=accmem_pool_allocate)) \
+	$(eval $(call adapter_test,$1,umf_ipc_test-$2,$(UMF_IPC_TEST),-DUMF_MINOR=$2))
 $(foreach v,9 10 100,$(call umf_test,plain,$v))
 $(foreach v,11 102,$(call umf_test,tsan,$v))
 $(call umf_test,asan,101)
@@ -147,7 +152,8 @@ $(CXX_EXAMPLES:%=$(HOST)/accmem-%): $(HOST)/accmem-%: $(HERE)/examples/%.cpp \
 		$< $(HOST)/libaccmem.a
 
 libraries: $(TORCH) $(UMF)
-programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/carveouts_test $(TESTS)/torch_test $(TESTS)/umf_test $(TORCH_PLUGIN_TEST) \
+programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/carveouts_test $(TESTS)/torch_test $(TESTS)/umf_test \
+	$(TESTS)/umf_ipc_test $(TORCH_PLUGIN_TEST) \
 	$(CXX_EXAMPLES:%=$(HOST)/accmem-%)
 
 .PHONY: test-adapters

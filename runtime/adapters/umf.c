@@ -13,14 +13,17 @@
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <accmem_umf.h>
 
+#include "umf_ipc.h"
 #include "umf_parts.h"
 
 #define NAME "accmem"
+#define PARAMS_SIZE_1 offsetof(struct accmem_umf_params, exportable)
 #define CACHE_LINE 64 /* the default alignment of a pool */
 
 #ifndef UMF_PROVIDER_OPS_VERSION_CURRENT
@@ -37,8 +40,10 @@
 #endif
 #if UMF_MAKE_VERSION(1, 0) <= VERSION
 #define EXT(name) ext_##name
+#define IPC(name) ext_##name
 #else
 #define EXT(name) ext.name
+#define IPC(name) ipc.name
 #endif
 
 /* A function whose pointers are const, as one of those whose are not in some version. */
@@ -52,6 +57,7 @@
  * @kind: enum accmem_kind
  * @carveout: index of it
  * @mapped: memory is mapped from the beginning
+ * @exportable: allocations may be exported
  * @page_sizes: those of the carveout, ored
  * @parts: allocations that are not all of an allocation of the pool
  */
@@ -61,6 +67,7 @@ struct provider {
 	uint32_t kind;
 	uint32_t carveout;
 	uint32_t mapped;
+	uint32_t exportable;
 	uint64_t page_sizes;
 	struct umf_parts parts;
 };
@@ -121,14 +128,20 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	const struct accmem_umf_params none = { .size = sizeof(none) };
 	const struct accmem_umf_params *params = data ? data : &none;
 	struct accmem_info info;
+	uint32_t exportable = 0;
 	umf_result_t made;
 	struct provider *p;
 	int ret;
 
-	if ((params->size && params->size != sizeof(*params)) ||
-	    params->unmapped > 1) {
-		accmem_set_last_error("parameters: size %u, unmapped %u",
-				      params->size, params->unmapped);
+	/* later members are not read from a program that does not have them */
+	if (params->size == sizeof(*params))
+		exportable = params->exportable;
+	if ((params->size && params->size != PARAMS_SIZE_1 &&
+	     params->size != sizeof(*params)) ||
+	    params->unmapped > 1 || exportable > 1) {
+		accmem_set_last_error("size %u, unmapped %u, exportable %u",
+				      params->size, params->unmapped,
+				      exportable);
 		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 	}
 	p = calloc(1, sizeof(*p));
@@ -138,6 +151,7 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	p->kind = params->kind;
 	p->carveout = params->carveout;
 	p->mapped = !params->unmapped;
+	p->exportable = exportable;
 	p->pool = params->pool;
 	made = p->pool ? UMF_RESULT_SUCCESS : umf_make_pool(p, params->device);
 	if (made) {
@@ -194,6 +208,7 @@ static umf_result_t umf_alloc(void *provider, size_t size, size_t alignment,
 		.kind = p->kind,
 		.carveout = p->carveout,
 		.mapped = p->mapped,
+		.exportable = p->exportable,
 	};
 	const size_t page = p->page_sizes & -p->page_sizes;
 	int ret;
@@ -274,6 +289,69 @@ static umf_result_t umf_merge(void *provider, void *low, void *high,
 		accmem_set_last_error("merge of %p and %p, %zu bytes: %s", low,
 				      high, total, strerror(-ret));
 	return umf_result(ret);
+}
+
+static umf_result_t umf_ipc_result(int ret)
+{
+	switch (ret) {
+	case -EPERM: /* not exportable */
+	case -ENOTTY: /* the driver has no exports */
+		return UMF_RESULT_ERROR_NOT_SUPPORTED;
+	case -ENXIO:
+		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+	default:
+		return umf_result(ret);
+	}
+}
+
+static umf_result_t umf_get_ipc_handle_size(void *provider, size_t *size)
+{
+	(void)provider;
+	*size = sizeof(struct umf_ipc);
+	return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t umf_get_ipc_handle(void *provider, const void *pointer,
+				       size_t size, void *data)
+{
+	const struct provider *p = provider;
+	struct umf_ipc ipc;
+	int ret = accmem_umf_ipc_get(p->pool, pointer, size, &ipc);
+
+	if (ret == -ENOENT)
+		return umf_no_allocation(pointer, size);
+	if (!ret)
+		memcpy(data, &ipc, sizeof(ipc));
+	return umf_ipc_result(ret);
+}
+
+static umf_result_t umf_put_ipc_handle(void *provider, void *data)
+{
+	struct umf_ipc ipc;
+
+	(void)provider;
+	memcpy(&ipc, data, sizeof(ipc));
+	return umf_result(accmem_umf_ipc_put(&ipc));
+}
+
+static umf_result_t umf_open_ipc_handle(void *provider, void *data,
+					void **pointer)
+{
+	const struct provider *p = provider;
+	struct umf_ipc ipc;
+	int ret;
+
+	memcpy(&ipc, data, sizeof(ipc));
+	ret = accmem_umf_ipc_open(p->pool, &ipc, p->mapped, pointer);
+	return umf_ipc_result(ret);
+}
+
+static umf_result_t umf_close_ipc_handle(void *provider, void *pointer,
+					 size_t size)
+{
+	const struct provider *p = provider;
+
+	return umf_result(accmem_umf_ipc_close(p->pool, pointer, size));
 }
 
 static umf_result_t umf_get_recommended_page_size(void *provider, size_t size,
@@ -428,6 +506,11 @@ const umf_memory_provider_ops_t *accmem_umf_provider_ops(void)
 		.get_name = umf_get_name,
 		.EXT(allocation_split) = umf_split,
 		.EXT(allocation_merge) = umf_merge,
+		.IPC(get_ipc_handle_size) = umf_get_ipc_handle_size,
+		.IPC(get_ipc_handle) = umf_get_ipc_handle,
+		.IPC(put_ipc_handle) = umf_put_ipc_handle,
+		.IPC(open_ipc_handle) = umf_open_ipc_handle,
+		.IPC(close_ipc_handle) = umf_close_ipc_handle,
 #if UMF_MAKE_VERSION(1, 0) <= VERSION
 		.ext_ctl = umf_ctl,
 #endif

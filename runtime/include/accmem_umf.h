@@ -19,12 +19,15 @@ extern "C" {
 
 /**
  * struct accmem_umf_params - parameters of a provider
- * @size: bytes of this structure, or 0
+ * @size: bytes of this structure; with 0 the members from @exportable on are not read
  * @kind: enum accmem_kind of the memory
  * @device: device node, or NULL: see accmem_open()
  * @pool: a pool that exists as long as the provider, or NULL for a pool of its own
  * @carveout: index of the carveout
  * @unmapped: 1: the CPU may access device memory only after accmem_pool_map()
+ * @exportable: 1: other processes may open allocations. Each allocation is then a buffer of
+ *	the driver, and a system call
+ * @reserved: 0
  */
 struct accmem_umf_params {
 	uint32_t size;
@@ -33,6 +36,8 @@ struct accmem_umf_params {
 	struct accmem_pool *pool;
 	uint32_t carveout;
 	uint32_t unmapped;
+	uint32_t exportable;
+	uint32_t reserved;
 };
 
 /**
@@ -50,14 +55,24 @@ struct accmem_umf_params {
  * - "pool", to read: the pool, as accmem_umf_pool() returns it. The framework does not
  *   return what initialize() has made.
  *
- * There is no purge, since device memory cannot leave an address that stays allocated, and
- * no IPC, since a pool's buffers hold other allocations, too.
+ * There is no purge, since device memory cannot leave an address that stays allocated.
+ *
+ * IPC: the handle of an allocation names this process and a descriptor that it has open
+ * until the handle is put. Another process that opens the handle duplicates the descriptor,
+ * which the kernel permits if the process may ptrace(2) this one: see PR_SET_PTRACER in
+ * prctl(2). It then has the bytes of the allocation, for as long as it likes, and no others.
+ * Of a split allocation, parts of whole pages and the last part have handles. The provider
+ * that opens a handle is one of the same device, and need not be exportable. On a device
+ * with identity translation it is a provider with another context, and has the handle open
+ * once only: the framework itself opens a handle once, however often it is used.
  *
  * The functions return these errors:
  * - UMF_RESULT_ERROR_INVALID_ARGUMENT for invalid parameters; for a size of 0; for a
  *   pointer that is no allocation of the provider; for a size of a free that is neither
  *   0 nor the allocation's; for a size of a split or a merge that is not the
  *   allocation's.
+ *   Of the IPC calls for bytes that are no handle, or a handle that was put; for a pointer
+ *   that was not opened; for a part that is not of whole pages.
  * - UMF_RESULT_ERROR_INVALID_ALIGNMENT for an alignment that is neither a power of two nor
  *   a multiple of the smallest page. For a multiple that is no power of two the
  *   allocation takes up to that much more memory, and its pointer is aligned, not its
@@ -66,7 +81,8 @@ struct accmem_umf_params {
  *   since the framework has no other code; also within a limit, or when the time of a
  *   pool is over.
  * - UMF_RESULT_ERROR_NOT_SUPPORTED for memory that the device does not have; for a merge of
- *   parts that are not neighbours in one allocation.
+ *   parts that are not neighbours in one allocation; for a handle of an allocation that is
+ *   not exportable, or on a driver without exports.
  * - UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC with a positive errno value for all other
  *   errors.
  *

@@ -4,7 +4,6 @@
  * $ACCMEM_DEVICE; with FAKE_DEVICE over fake_device.c.
  */
 #define _GNU_SOURCE
-#include <accmem_umf.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,51 +11,9 @@
 
 #include "adapter_tests.h"
 #include "test.h"
-#ifdef FAKE_DEVICE
-#include "fake_device.h"
-#endif
+#include "umf_tests.h"
 
-#define MIB 1048576ull
 #define THREADS 4
-
-#if UMF_MINOR == 10
-#define umf_ops_free ext.free
-#else
-#define umf_ops_free free
-#endif
-#if UMF_MINOR >= 100
-#define umf_ops_split ext_allocation_split
-#define umf_ops_merge ext_allocation_merge
-#else
-#define umf_ops_split ext.allocation_split
-#define umf_ops_merge ext.allocation_merge
-#endif
-#ifndef UMF_PROVIDER_OPS_VERSION_CURRENT
-#define UMF_PROVIDER_OPS_VERSION_CURRENT UMF_VERSION_CURRENT
-#endif
-
-static const umf_memory_provider_ops_t *ops;
-static void *provider;
-
-static void make_provider(void)
-{
-	ops = accmem_umf_provider_ops();
-	CHECK_EQ(ops->version, UMF_PROVIDER_OPS_VERSION_CURRENT);
-	CHECK_EQ(ops->initialize(NULL, &provider), UMF_RESULT_SUCCESS);
-}
-
-static void *umf_take(size_t size)
-{
-	void *pointer = NULL;
-
-	ops->alloc(provider, size, 0, &pointer);
-	return pointer;
-}
-
-static int umf_give(void *pointer, size_t size)
-{
-	return ops->umf_ops_free(provider, pointer, size);
-}
 
 static void umf_replays_models(void)
 {
@@ -175,16 +132,6 @@ static void umf_frees_an_aligned_allocation_once(void)
 	CHECK_EQ(umf_give(p, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 	/* what is left is freed with the provider */
 	ops->finalize(provider);
-}
-
-static umf_result_t umf_split(void *pointer, size_t total, size_t first)
-{
-	return ops->umf_ops_split(provider, pointer, total, first);
-}
-
-static umf_result_t umf_merge(void *low, void *high, size_t total)
-{
-	return ops->umf_ops_merge(provider, low, high, total);
 }
 
 static uint64_t live_bytes(void)

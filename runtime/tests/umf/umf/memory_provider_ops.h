@@ -56,6 +56,19 @@ typedef void umf_error_fn(void *provider, const char **message, int32_t *error);
 #endif
 typedef umf_result_t umf_range_fn(void *provider, void *ptr, size_t size);
 
+#define UMF_IPC_FUNCTIONS(prefix)                                            \
+	umf_result_t (*prefix##get_ipc_handle_size)(void *provider,          \
+						    size_t *size);           \
+	umf_result_t (*prefix##get_ipc_handle)(void *provider,               \
+					       const void *ptr, size_t size, \
+					       void *providerIpcData);       \
+	umf_result_t (*prefix##put_ipc_handle)(void *provider,               \
+					       void *providerIpcData);       \
+	umf_result_t (*prefix##open_ipc_handle)(void *provider,              \
+						void *providerIpcData,       \
+						void **ptr);                 \
+	umf_range_fn *prefix##close_ipc_handle;
+
 #if UMF_MINOR >= 100
 typedef enum umf_ctl_query_type {
 	CTL_QUERY_READ,
@@ -82,7 +95,7 @@ typedef struct umf_memory_provider_ext_ops_t {
 } umf_memory_provider_ext_ops_t;
 
 typedef struct umf_memory_provider_ipc_ops_t {
-	void (*functions[5])(void);
+	UMF_IPC_FUNCTIONS()
 } umf_memory_provider_ipc_ops_t;
 #endif
 
@@ -108,7 +121,7 @@ typedef struct umf_memory_provider_ops_t {
 					     void *high, size_t total);
 	umf_result_t (*ext_allocation_split)(void *provider, void *ptr,
 					     size_t total, size_t first);
-	void (*ext_ipc[5])(void);
+	UMF_IPC_FUNCTIONS(ext_)
 	umf_result_t (*ext_ctl)(void *provider, umf_ctl_query_source_t source,
 				const char *name, void *arg, size_t size,
 				umf_ctl_query_type_t type, va_list args);
