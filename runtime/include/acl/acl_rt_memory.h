@@ -532,6 +532,83 @@ aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 					  aclrtMemGranularityOptions option,
 					  size_t *granularity);
 
+/*
+ * Memory for other processes.
+ *
+ * The process that has allocated a handle exports it as a number, and names the processes
+ * that may import it; a process that gets the number makes a handle of it. The processes
+ * run as the same effective user, and are in the same PID and network namespaces: this is
+ * narrower than the interface. The exporting process gives the memory out itself, and must
+ * exist until the others have imported it: its first export starts a thread.
+ *
+ * All processes can read and write the memory. It is free when all of them have freed
+ * their handles, or have ended.
+ */
+
+/* Flags of an export: only named processes may import it, or all of the user. */
+#define ACL_RT_VMM_EXPORT_FLAG_DEFAULT 0x0UL
+#define ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION 0x1UL
+
+/* Get the id of the process, for aclrtMemSetPidToShareableHandle(). */
+aclError aclrtDeviceGetBareTgid(int32_t *pid);
+
+/**
+ * aclrtMemExportToShareableHandle() - export memory of aclrtMallocPhysical()
+ * @handle: the memory, which this process has allocated and not exported before
+ * @handleType: ACL_MEM_HANDLE_TYPE_NONE
+ * @flags: ACL_RT_VMM_EXPORT_FLAG_*
+ * @shareableHandle: out: the number, which the program sends to the other processes
+ *
+ * The number is valid until aclrtFreePhysical() has freed the memory in this process. It is
+ * hard to guess, but no secret from processes that can read the program's memory.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE if this process
+ * has not allocated @handle; ACL_ERROR_RT_PARAM_INVALID if it was exported before, or
+ * imported; ACL_ERROR_RT_FEATURE_NOT_SUPPORT if the driver has no exports;
+ * ACL_ERROR_RT_MEMORY_ALLOCATION if memory is short, or a limit reached;
+ * ACL_ERROR_RT_INTERNAL_ERROR if there are too many open files or threads.
+ */
+aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
+					 aclrtMemHandleType handleType,
+					 uint64_t flags,
+					 uint64_t *shareableHandle);
+
+/**
+ * aclrtMemSetPidToShareableHandle() - name processes that may import memory
+ * @shareableHandle: number that this process has exported
+ * @pid: ids of processes that exist (aclrtDeviceGetBareTgid())
+ * @pidNum: number of ids, not 0
+ *
+ * Adds the processes to those that were named before; after an error none of them. Neither
+ * their children nor later processes with the same id may import. Each takes a descriptor.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_PARAM_INVALID if there is no
+ * such process; ACL_ERROR_RT_INVALID_HANDLE if this process has not exported the number;
+ * ACL_ERROR_BAD_ALLOC; ACL_ERROR_RT_INTERNAL_ERROR if there are too many open files.
+ */
+aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
+					 size_t pidNum);
+
+/**
+ * aclrtMemImportFromShareableHandle() - make a handle of memory of another process
+ * @shareableHandle: the number
+ * @deviceId: the device that has the memory
+ * @handle: out: the memory, for aclrtMapMem() and aclrtFreePhysical()
+ *
+ * The memory counts against the limits of this process as well.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE if no
+ * process exports the number, or it has not named this one;
+ * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for memory of this process or of another device;
+ * ACL_ERROR_RT_PARAM_INVALID if this process has imported the number, and not freed it;
+ * ACL_ERROR_RT_INVALID_DEVICEID; ACL_ERROR_RT_MEMORY_ALLOCATION if memory is short, or a
+ * limit reached; ACL_ERROR_RT_INTERNAL_ERROR if the other process does not answer in 10
+ * seconds, and after a reset of the device.
+ */
+aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle,
+					   int32_t deviceId,
+					   aclrtDrvMemHandle *handle);
+
 #ifdef __cplusplus
 }
 #endif

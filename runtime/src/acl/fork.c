@@ -12,15 +12,16 @@
 #include "acl/locks.h"
 #include "acl/record.h"
 #include "acl/report.h"
+#include "acl/share.h"
 #include "core/util.h"
 #include "pool/pool.h"
 
 /* In the order in which all other functions take them. */
 static pthread_mutex_t *const locks[] = {
-	&accmem_acl_calls_lock,	   &accmem_acl_devices_lock,
-	&accmem_acl_map_lock,	   &accmem_acl_memory_lock,
-	&accmem_acl_events_lock,   &accmem_acl_streams_lock,
-	&accmem_acl_callbacks_lock
+	&accmem_acl_calls_lock,	  &accmem_acl_devices_lock,
+	&accmem_acl_map_lock,	  &accmem_acl_shares_lock,
+	&accmem_acl_memory_lock,  &accmem_acl_events_lock,
+	&accmem_acl_streams_lock, &accmem_acl_callbacks_lock
 };
 
 static void lock_all(void)
@@ -43,6 +44,7 @@ static void start_child(void)
 {
 	accmem_acl_calls_disown();
 	accmem_acl_record_disown();
+	accmem_acl_shares_disown();
 	accmem_acl_callbacks_disown();
 	unlock_all();
 }

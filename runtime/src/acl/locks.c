@@ -8,6 +8,7 @@
 pthread_mutex_t accmem_acl_calls_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t accmem_acl_devices_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t accmem_acl_map_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t accmem_acl_shares_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t accmem_acl_memory_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t accmem_acl_events_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t accmem_acl_streams_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -23,7 +23,9 @@
 #include "acl/error.h"
 #include "acl/locks.h"
 #include "acl/map.h"
+#include "acl/share.h"
 #include "acl/stream.h"
+#include "core/util.h"
 #include "pool/direct.h"
 #include "pool/pool.h"
 
@@ -49,6 +51,8 @@ struct reservation {
  * @size: bytes
  * @at: address where the memory is mapped, or NULL
  * @retained: number of references besides the first
+ * @number: shareable handle that the memory was exported as, or imported from; or 0
+ * @imported: the memory was imported
  * @hidden: the device is being closed: no lookup finds the handle
  * @next: next in @handles
  */
@@ -59,6 +63,8 @@ struct handle {
 	size_t size;
 	unsigned char *at;
 	unsigned int retained;
+	uint64_t number;
+	bool imported;
 	bool hidden;
 	struct handle *next;
 };
@@ -123,6 +129,8 @@ static struct handle *handle_find(aclrtDrvMemHandle handle)
 /* Release the memory. A child only drops its record of the parent's memory. */
 static void handle_release(struct handle *h)
 {
+	if (h->number && !h->imported)
+		accmem_acl_share_remove(h->number);
 	if (h->process == getpid())
 		accmem_pool_release(h->device->pool, h->pointer);
 	else
@@ -308,6 +316,8 @@ static int handle_allocate(struct handle *h, const aclrtPhysicalMemProp *prop)
 	struct accmem_pool_request req = {
 		.length = h->size,
 		.alignment = ACL_PAGE,
+		/* a buffer of its own, which can be mapped elsewhere, and exported */
+		.exportable = 1,
 	};
 	uint64_t page = page_of(prop->memAttr);
 	int ret;
@@ -315,8 +325,7 @@ static int handle_allocate(struct handle *h, const aclrtPhysicalMemProp *prop)
 	req.page_policy = page == ACL_PAGE	? ACCMEM_PAGE_NORMAL_ONLY :
 			  page == ACL_HUGE_PAGE ? ACCMEM_PAGE_HUGE_FIRST :
 						  ACCMEM_PAGE_HUGE1G_ONLY;
-	/* a buffer of its own, which can be mapped elsewhere */
-	ret = accmem_pool_allocate_buffer(h->device->pool, &req);
+	ret = accmem_pool_allocate(h->device->pool, &req);
 	h->pointer = req.pointer;
 	return ret;
 }
@@ -359,6 +368,107 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 	accmem_acl_call_begin();
 	error = handle_create(h, prop);
 	accmem_acl_call_end();
+	if (error)
+		free(h);
+	else
+		*handle = h;
+	return error;
+}
+
+/* Each handle is exported once, by the process that has allocated the memory. */
+static aclError export_locked(aclrtDrvMemHandle handle, bool any,
+			      uint64_t *number)
+{
+	struct handle *h = handle_find(handle);
+	int fd, ret;
+
+	if (!h || h->process != getpid())
+		return accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
+				       "no such memory of this process");
+	if (h->number)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "exported before, or imported");
+	ret = accmem_pool_export(h->device->pool, h->pointer, h->size, 0, &fd);
+	if (ret)
+		return accmem_acl_error(ret == -ENOTTY ? -EOPNOTSUPP : ret);
+	ret = accmem_acl_share_add(fd, any, &h->number);
+	if (ret)
+		accmem_close_locked(fd);
+	else
+		*number = h->number;
+	return accmem_acl_failed("export of the memory", ret);
+}
+
+aclError accmem_acl_handle_export(aclrtDrvMemHandle handle, bool any,
+				  uint64_t *number)
+{
+	aclError error;
+
+	pthread_mutex_lock(&accmem_acl_map_lock);
+	error = export_locked(handle, any, number);
+	pthread_mutex_unlock(&accmem_acl_map_lock);
+	return error;
+}
+
+/* A process imports a shareable handle once. False: it has done so. */
+static bool add_imported(struct handle *h)
+{
+	const struct handle *other;
+
+	pthread_mutex_lock(&accmem_acl_map_lock);
+	for (other = handles; other; other = other->next)
+		if (other->imported && other->number == h->number &&
+		    other->process == h->process)
+			break;
+	if (!other) {
+		h->next = handles;
+		handles = h;
+	}
+	pthread_mutex_unlock(&accmem_acl_map_lock);
+	return !other;
+}
+
+/* With identity translation, a context has the memory once. */
+static aclError import_failed(int error)
+{
+	if (error == -EEXIST)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "imported before, and not freed");
+	if (error == -EXDEV || error == -ENOTTY)
+		error = -EOPNOTSUPP;
+	return accmem_acl_error(error);
+}
+
+static aclError handle_import(struct handle *h, int32_t device, int fd)
+{
+	aclError error;
+	int ret;
+
+	h->device = accmem_acl_device_open(device, &error);
+	if (!h->device)
+		return error;
+	ret = accmem_pool_import(h->device->pool, fd, 0, 0, &h->pointer);
+	if (ret)
+		return import_failed(ret);
+	h->size = accmem_pool_usable_size(h->device->pool, h->pointer);
+	if (add_imported(h))
+		return ACL_SUCCESS;
+	accmem_pool_release(h->device->pool, h->pointer);
+	return import_failed(-EEXIST);
+}
+
+aclError accmem_acl_handle_import(int32_t device, int fd, uint64_t number,
+				  aclrtDrvMemHandle *handle)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+	aclError error;
+
+	if (!h)
+		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+	h->process = getpid();
+	h->number = number;
+	h->imported = true;
+	error = handle_import(h, device, fd);
 	if (error)
 		free(h);
 	else

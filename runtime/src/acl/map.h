@@ -17,6 +17,14 @@ int32_t accmem_acl_reserved_device(const void *pointer);
  */
 bool accmem_acl_handles_hide(struct acl_device *device);
 
+/* Export the memory of a handle to the processes that are named, or to @any. In a call. */
+aclError accmem_acl_handle_export(aclrtDrvMemHandle handle, bool any,
+				  uint64_t *number);
+
+/* Make a handle of the memory of dma-buf @fd, on a device. In a call. */
+aclError accmem_acl_handle_import(int32_t device, int fd, uint64_t number,
+				  aclrtDrvMemHandle *handle);
+
 /* Free the handles of a device that is being closed. */
 void accmem_acl_handles_free(struct acl_device *device);
 

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Shareable handles of the ACL front-end: numbers that stand for memory of a process.
+ *
+ * A share is a dma-buf of a handle, with the processes that may have it. The number of the
+ * share names the process; another process sends the number to the socket of that process,
+ * and gets the descriptor (socket.c). A thread of the exporting process answers. It starts
+ * with the first share, and exists until the process ends.
+ *
+ * A process is named by a pidfd, since its id may become that of another process.
+ *
+ * Locking: accmem_acl_shares_lock protects the shares.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "acl/error.h"
+#include "acl/locks.h"
+#include "acl/share.h"
+#include "acl/socket.h"
+#include "core/util.h"
+
+/**
+ * struct named - a process that may import a share
+ * @pid: its id
+ * @pidfd: the process
+ */
+struct named {
+	pid_t pid;
+	int pidfd;
+};
+
+/**
+ * struct share - memory for other processes
+ * @number: the shareable handle
+ * @fd: descriptor of the dma-buf
+ * @any: any process of the user that knows @number may import
+ * @nr_named: number of entries in @named
+ * @named: the processes that may import
+ * @next: next in @shares
+ */
+struct share {
+	uint64_t number;
+	int fd;
+	bool any;
+	size_t nr_named;
+	struct named *named;
+	struct share *next;
+};
+
+/* Protected by accmem_acl_shares_lock. */
+static struct share *shares;
+static int server = -1; /* the socket */
+static uint64_t server_base; /* the upper half of the numbers */
+
+static struct share **share_find(uint64_t number)
+{
+	struct share **link;
+
+	for (link = &shares; *link && (*link)->number != number;
+	     link = &(*link)->next)
+		;
+	return link;
+}
+
+static void named_close(struct named *named, size_t count)
+{
+	while (count--)
+		accmem_close_locked(named[count].pidfd);
+	free(named);
+}
+
+static void share_free(struct share *share)
+{
+	named_close(share->named, share->nr_named);
+	accmem_close_locked(share->fd);
+	free(share);
+}
+
+static bool is_alive(const struct named *named)
+{
+	struct pollfd end = { .fd = named->pidfd, .events = POLLIN };
+
+	return !poll(&end, 1, 0);
+}
+
+static bool may_import(const struct share *share, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < share->nr_named; i++)
+		if (share->named[i].pid == pid && is_alive(&share->named[i]))
+			return true;
+	return share->any;
+}
+
+/* The lock is held over the answer, so that fork() copies no descriptor on its way. */
+static void serve(int connection)
+{
+	const struct share *share;
+	uint64_t number;
+	pid_t pid = accmem_acl_socket_request(connection, &number);
+
+	if (pid <= 0)
+		return;
+	pthread_mutex_lock(&accmem_acl_shares_lock);
+	share = *share_find(number);
+	accmem_acl_socket_answer(connection, share && may_import(share, pid) ?
+						     share->fd :
+						     -1);
+	pthread_mutex_unlock(&accmem_acl_shares_lock);
+}
+
+static void *server_work(void *argument)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	int fd = (intptr_t)argument, connection;
+
+	for (;;) {
+		connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		if (connection >= 0) {
+			serve(connection);
+			close(connection);
+		} else {
+			/* too many open files, or a peer that has gone */
+			nanosleep(&pause, NULL);
+		}
+	}
+	return NULL;
+}
+
+/* The thread blocks all signals, so that handlers run in threads of the program. */
+static int server_start_thread(int fd)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&thread, NULL, server_work, (void *)(intptr_t)fd);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!ret)
+		pthread_detach(thread);
+	return -ret;
+}
+
+static int server_start(void)
+{
+	int fd, ret;
+
+	if (server >= 0)
+		return 0;
+	fd = accmem_acl_socket_listen(&server_base);
+	if (fd < 0)
+		return fd;
+	ret = server_start_thread(fd);
+	if (ret)
+		accmem_close_locked(fd);
+	else
+		server = fd;
+	return ret;
+}
+
+static int share_add(int fd, bool any, uint64_t *number)
+{
+	struct share *share;
+	uint32_t random;
+	int ret = server_start();
+
+	if (ret)
+		return ret;
+	share = calloc(1, sizeof(*share));
+	if (!share)
+		return -ENOMEM;
+	share->fd = fd;
+	share->any = any;
+	do {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+			ret = -errno;
+			free(share);
+			return ret;
+		}
+		share->number = server_base | random;
+	} while (*share_find(share->number));
+	share->next = shares;
+	shares = share;
+	*number = share->number;
+	return 0;
+}
+
+int accmem_acl_share_add(int fd, bool any, uint64_t *number)
+{
+	int state = accmem_cancel_off(), ret;
+
+	pthread_mutex_lock(&accmem_acl_shares_lock);
+	ret = share_add(fd, any, number);
+	pthread_mutex_unlock(&accmem_acl_shares_lock);
+	accmem_cancel_restore(state);
+	return ret;
+}
+
+void accmem_acl_share_remove(uint64_t number)
+{
+	struct share **link, *share;
+
+	pthread_mutex_lock(&accmem_acl_shares_lock);
+	link = share_find(number);
+	share = *link;
+	if (share) {
+		*link = share->next;
+		share_free(share);
+	}
+	pthread_mutex_unlock(&accmem_acl_shares_lock);
+}
+
+/* If the parent ended, its name would stay, and nobody would answer. */
+void accmem_acl_shares_disown(void)
+{
+	struct share *share;
+
+	while (shares) {
+		share = shares;
+		shares = share->next;
+		share_free(share);
+	}
+	if (server >= 0)
+		accmem_close_locked(server);
+	server = -1;
+}
+
+/* Open pidfds of the processes. */
+static int named_open(const int32_t *pids, size_t count, struct named **result)
+{
+	struct named *named = calloc(count, sizeof(*named));
+	size_t i;
+	int ret;
+
+	if (!named)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		named[i].pid = pids[i];
+		named[i].pidfd = syscall(SYS_pidfd_open, pids[i], 0);
+		if (named[i].pidfd < 0) {
+			ret = -errno;
+			named_close(named, i);
+			return ret;
+		}
+	}
+	*result = named;
+	return 0;
+}
+
+static int share_name(uint64_t number, const struct named *named, size_t count)
+{
+	struct share *share = *share_find(number);
+	struct named *all;
+
+	if (!share)
+		return -ENOENT;
+	all = reallocarray(share->named, share->nr_named + count, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	memcpy(all + share->nr_named, named, count * sizeof(*named));
+	share->named = all;
+	share->nr_named += count;
+	return 0;
+}
+
+/* The share has the descriptors in @named on success. */
+static aclError name_processes(uint64_t number, struct named *named,
+			       size_t count)
+{
+	int ret;
+
+	pthread_mutex_lock(&accmem_acl_shares_lock);
+	ret = share_name(number, named, count);
+	pthread_mutex_unlock(&accmem_acl_shares_lock);
+	if (ret)
+		named_close(named, count);
+	else
+		free(named);
+	if (ret == -ENOENT)
+		return accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
+				       "this process has not exported it");
+	return ret ? accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory") :
+		     ACL_SUCCESS;
+}
+
+aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
+					 size_t pidNum)
+{
+	struct named *named = NULL;
+	int state, ret;
+	aclError error;
+
+	if (!pid || !pidNum)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "pid is NULL, or pidNum is 0");
+	state = accmem_cancel_off();
+	ret = named_open(pid, pidNum, &named);
+	if (ret == -EINVAL || ret == -ESRCH)
+		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+					"there is no such process");
+	else if (ret)
+		error = accmem_acl_failed("naming of processes", ret);
+	else
+		error = name_processes(shareableHandle, named, pidNum);
+	accmem_cancel_restore(state);
+	return error;
+}
+
+aclError aclrtDeviceGetBareTgid(int32_t *pid)
+{
+	if (!pid)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "pid is NULL");
+	*pid = getpid();
+	return ACL_SUCCESS;
+}
