@@ -16,6 +16,7 @@
 #include <linux/of.h>
 #include <linux/of_reserved_mem.h>
 #include <linux/platform_device.h>
+#include <linux/pm.h>
 
 #include "compat/compat.h"
 #include "internal.h"
@@ -109,6 +110,7 @@ static struct platform_driver accmem_devicetree_driver = {
 	.driver = {
 		.name = "accmem-devicetree",
 		.of_match_table = devicetree_ids,
+		.pm = pm_sleep_ptr(&accmem_phys_pm_ops),
 	},
 };
 

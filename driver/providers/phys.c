@@ -59,7 +59,7 @@ static int phys_restore(struct device *dev)
 	return 0;
 }
 
-static const struct dev_pm_ops phys_pm_ops = {
+const struct dev_pm_ops accmem_phys_pm_ops = {
 	.freeze = pm_sleep_ptr(phys_freeze),
 	.thaw = pm_sleep_ptr(phys_thaw),
 	.restore = pm_sleep_ptr(phys_restore),
@@ -67,7 +67,7 @@ static const struct dev_pm_ops phys_pm_ops = {
 
 struct accmem_description accmem_phys = {
 	.driver.driver.name = "accmem-phys",
-	.driver.driver.pm = pm_sleep_ptr(&phys_pm_ops),
+	.driver.driver.pm = pm_sleep_ptr(&accmem_phys_pm_ops),
 	.parameter = "phys",
 	.rule = PHYS_RULE ACCMEM_SIZE_RULE,
 	.parse = phys_parse,
