@@ -54,7 +54,7 @@ struct edu_job {
 };
 
 static struct {
-	struct mutex users;
+	struct mutex users; /* provider */
 	struct workqueue_struct *jobs;
 	struct completion moved; /* the interrupt */
 	bool dead;

@@ -19,10 +19,23 @@ FIXTURE_VARIANT(iommu)
 	uint32_t kind;
 };
 
-FIXTURE_VARIANT_ADD(iommu, emulated){ ACCMEM_DEV_EMULATED, 0 };
-FIXTURE_VARIANT_ADD(iommu, phys){ ACCMEM_DEV_PHYS, 0 };
-FIXTURE_VARIANT_ADD(iommu, bar){ ACCMEM_DEV_NOPAGES, 0 };
-FIXTURE_VARIANT_ADD(iommu, host){ ACCMEM_DEV_EMULATED, ACCMEM_KIND_HOST };
+FIXTURE_VARIANT_ADD(iommu, emulated)
+{
+	.path = ACCMEM_DEV_EMULATED,
+};
+FIXTURE_VARIANT_ADD(iommu, phys)
+{
+	.path = ACCMEM_DEV_PHYS,
+};
+FIXTURE_VARIANT_ADD(iommu, bar)
+{
+	.path = ACCMEM_DEV_NOPAGES,
+};
+FIXTURE_VARIANT_ADD(iommu, host)
+{
+	.path = ACCMEM_DEV_EMULATED,
+	.kind = ACCMEM_KIND_HOST,
+};
 
 static const uint64_t size = MIB(4) + KIB(12);
 
