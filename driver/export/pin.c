@@ -10,6 +10,9 @@
  * A pin counts as an export: REALLOC does not move or shrink the memory, and the limit
  * max_exports_per_user applies.
  *
+ * The callback of the fence ends the pin. If the pin has the last reference to the memory,
+ * or if the end must wake waiters, a work item ends it, since that may sleep.
+ *
  * Locking: ctx->lock for the lookup.
  */
 #include <linux/accmem_provider.h>
@@ -33,23 +36,20 @@
  * @extent: place of the memory, for the provider
  * @bo: buffer object, with a reference
  * @user: user that is charged, with a reference
- * @fence: fence of the device's work, or NULL
- * @cb: callback of @fence
- * @work: ends the pin after @fence has signalled
+ * @cb: callback of the fence of the device's work, to which the pin has a reference
+ * @work: drops the reference to @bo if the callback cannot
  */
 struct pin {
 	struct accmem_extent extent;
 	struct accmem_bo *bo;
 	struct accmem_user *user;
-	struct dma_fence *fence;
 	struct dma_fence_cb cb;
 	struct work_struct work;
 };
 
+/* Free a pin whose reference to the memory was dropped. */
 static void pin_free(struct pin *pin)
 {
-	atomic_dec(&pin->bo->nr_exports);
-	accmem_bo_put_user(pin->bo);
 	accmem_uncharge_export(pin->user);
 	accmem_user_put(pin->user);
 	kfree(pin);
@@ -59,17 +59,28 @@ static void pin_end_work(struct work_struct *work)
 {
 	struct pin *pin = container_of(work, struct pin, work);
 
-	dma_fence_put(pin->fence);
+	accmem_bo_put_user(pin->bo);
 	pin_free(pin);
 	module_put(THIS_MODULE);
 }
 
-/* Callback of a fence: in any context. */
+/*
+ * Callback of a fence: in any context, with fence->lock held. The signaller has a reference
+ * to the fence. The module can go after module_put(): accmem_exit() waits for a callback
+ * that is about to return (synchronize_rcu()).
+ */
 static void pin_signaled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
 	struct pin *pin = container_of(cb, struct pin, cb);
 
-	queue_work(accmem_wq, &pin->work);
+	dma_fence_put(fence);
+	atomic_dec(&pin->bo->nr_exports);
+	if (!accmem_bo_try_put_user(pin->bo)) {
+		queue_work(accmem_wq, &pin->work);
+		return;
+	}
+	pin_free(pin);
+	module_put(THIS_MODULE);
 }
 
 /* Describe where @size bytes at @offset of @bo lie. */
@@ -184,7 +195,7 @@ ACCMEM_EXPORT(accmem_pin);
  * @extent: the extent from accmem_pin(); the pointer is not valid afterwards
  * @fence: fence that signals when the device has finished with the memory, or NULL to end
  *	the pin now; the caller keeps its reference. The fence must signal within a bounded
- *	time.
+ *	time. The code that signals it has a reference, too.
  *
  * May be called after accmem_provider_unregister().
  *
@@ -194,8 +205,8 @@ void accmem_unpin(struct accmem_extent *extent, struct dma_fence *fence)
 {
 	struct pin *pin = container_of(extent, struct pin, extent);
 
-	if (fence) {
-		pin->fence = dma_fence_get(fence);
+	if (fence && !dma_fence_is_signaled(fence)) {
+		dma_fence_get(fence);
 		INIT_WORK(&pin->work, pin_end_work);
 		__module_get(THIS_MODULE);
 		if (!dma_fence_add_callback(fence, &pin->cb, pin_signaled))
@@ -203,6 +214,8 @@ void accmem_unpin(struct accmem_extent *extent, struct dma_fence *fence)
 		module_put(THIS_MODULE);
 		dma_fence_put(fence);
 	}
+	atomic_dec(&pin->bo->nr_exports);
+	accmem_bo_put_user(pin->bo);
 	pin_free(pin);
 }
 

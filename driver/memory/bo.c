@@ -495,6 +495,20 @@ void accmem_bo_put_user(struct accmem_bo *bo)
 	accmem_account_put(account);
 }
 
+/**
+ * accmem_bo_try_put_user() - drop the reference of a call, unless that takes long
+ * @bo: the buffer object
+ *
+ * Context: Any context. Does not sleep.
+ * Return: false, with the reference kept, if it is the last or if waiters must be woken:
+ * accmem_bo_put_user() drops it.
+ */
+bool accmem_bo_try_put_user(struct accmem_bo *bo)
+{
+	return !READ_ONCE(bo->pending) && !READ_ONCE(bo->wake_on_put) &&
+	       refcount_dec_not_one(&bo->refs.refcount);
+}
+
 static void bo_leave_pending(struct accmem_bo *bo)
 {
 	lockdep_assert_held(&bo->cv->lock);

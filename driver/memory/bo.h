@@ -21,6 +21,7 @@ struct accmem_bo *accmem_bo_create(struct accmem_account *account,
 void accmem_bo_get(struct accmem_bo *bo);
 void accmem_bo_put(struct accmem_bo *bo);
 void accmem_bo_put_user(struct accmem_bo *bo);
+bool accmem_bo_try_put_user(struct accmem_bo *bo);
 int accmem_bo_extend_prepare(struct accmem_bo *bo, u64 size, u64 page_size,
 			     struct accmem_run *more);
 void accmem_bo_extend(struct accmem_bo *bo, const struct accmem_run *more);

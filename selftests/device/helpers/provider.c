@@ -244,6 +244,26 @@ TEST_F(provider, pin_holds)
 	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
 }
 
+/* when the fence has signalled, REALLOC returns the memory that it cuts off */
+TEST_F(provider, pin_ends_with_its_fence)
+{
+	int64_t capacity = accmem_sysfs(DEVICE, "capacity");
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
+					ACCMEM_ALLOC_RESIZABLE, &self->a));
+	ASSERT_EQ(0, pin(self->fd, self->a.address + 4096, 8192));
+	ASSERT_EQ(0, driver("unpin", "fence"));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address, MIB(1), 0,
+					  NULL));
+	EXPECT_EQ(capacity - (int64_t)MIB(2),
+		  accmem_sysfs(DEVICE, "free_bytes"));
+	ASSERT_EQ(0, driver("unpin", "signal"));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address, 4096, 0,
+					  NULL));
+	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity - 4096,
+					5000));
+}
+
 TEST_F(provider, pin_refused)
 {
 	int other = accmem_opened("/dev/accmem0");
