@@ -4,9 +4,9 @@
  *
  * The module provides the ranges of its parameter `ranges`, as SIZE@ADDRESS. A work item
  * stands for the engine of the device. Tests write to parameters: `revoke` (reset or gone),
- * `resume` (kept or lost), `engine` and `delay_ms` (behaviour of the engine), `pin` and
- * `unpin`. On load the module first makes calls of the provider API that must fail, and
- * fails to load if one of them succeeds.
+ * `resume` (kept or lost), `engine` and `delay_ms` (behaviour of the engine), `pin`,
+ * `unpin` and `pins`. On load the module first makes calls of the provider API that must
+ * fail, and fails to load if one of them succeeds.
  *
  * Locking: param_lock of the module guards the parameters.
  */
@@ -175,12 +175,24 @@ module_param_cb(resume, &resume_ops, NULL, 0200);
 static struct accmem_extent *extent;
 static struct job *pin_job;
 
-/* FD ADDRESS SIZE: pin memory of the caller, for writing. The file is the caller's. */
+/* Return the context of a file of the caller. */
+static struct accmem_context *pin_context(int fd)
+{
+	struct file *file = fget(fd);
+	struct accmem_context *ctx;
+
+	if (!file)
+		return ERR_PTR(-EBADF);
+	ctx = accmem_context_from_file(provider, file);
+	fput(file);
+	return ctx;
+}
+
+/* FD ADDRESS SIZE: pin memory of the caller, for writing. */
 static int pin_set(const char *text, const struct kernel_param *kp)
 {
 	struct accmem_extent *pinned;
 	struct accmem_context *ctx;
-	struct file *file;
 	u64 address, size;
 	int fd;
 
@@ -188,11 +200,7 @@ static int pin_set(const char *text, const struct kernel_param *kp)
 		return -EINVAL;
 	if (!provider || extent)
 		return -EBUSY;
-	file = fget(fd);
-	if (!file)
-		return -EBADF;
-	ctx = accmem_context_from_file(provider, file);
-	fput(file);
+	ctx = pin_context(fd);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	pinned = accmem_pin(ctx, address, size, true);
@@ -211,26 +219,43 @@ static int pin_get(char *text, const struct kernel_param *kp)
 			sprintf(text, "none\n");
 }
 
+static struct job *pin_job_create(void)
+{
+	struct job *job = kzalloc(sizeof(*job), GFP_KERNEL);
+
+	if (!job)
+		return NULL;
+	spin_lock_init(&job->lock);
+	dma_fence_init(&job->fence, &job_ops, &job->lock,
+		       dma_fence_context_alloc(1), 1);
+	return job;
+}
+
+/* Signal the fence. @job: NULL for none */
+static void pin_job_end(struct job *job)
+{
+	if (!job)
+		return;
+	dma_fence_signal(&job->fence);
+	dma_fence_put(&job->fence);
+}
+
 /* now, fence: end the pin at once, or with a fence; signal: signal that fence. */
 static int unpin_set(const char *text, const struct kernel_param *kp)
 {
 	bool later = sysfs_streq(text, "fence");
 
 	if (sysfs_streq(text, "signal") && pin_job) {
-		dma_fence_signal(&pin_job->fence);
-		dma_fence_put(&pin_job->fence);
+		pin_job_end(pin_job);
 		pin_job = NULL;
 		return 0;
 	}
 	if (!extent || pin_job)
 		return -EINVAL;
 	if (later) {
-		pin_job = kzalloc(sizeof(*pin_job), GFP_KERNEL);
+		pin_job = pin_job_create();
 		if (!pin_job)
 			return -ENOMEM;
-		spin_lock_init(&pin_job->lock);
-		dma_fence_init(&pin_job->fence, &job_ops, &pin_job->lock,
-			       dma_fence_context_alloc(1), 1);
 	}
 	accmem_unpin(extent, later ? &pin_job->fence : NULL);
 	extent = NULL;
@@ -244,8 +269,59 @@ static const struct kernel_param_ops pin_ops = {
 
 static const struct kernel_param_ops unpin_ops = { .set = unpin_set };
 
+#define PINS_OF_A_FENCE 64
+
+/* Pin and unpin memory @nr times; with @fenced, a fence ends 64 pins. */
+static int pins_run(struct accmem_context *ctx, u64 address, u64 size,
+		    unsigned int nr, bool fenced)
+{
+	struct accmem_extent *pinned;
+	struct job *job = NULL;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < nr && !err; i++) {
+		if (fenced && i % PINS_OF_A_FENCE == 0) {
+			pin_job_end(job);
+			job = pin_job_create();
+			if (!job)
+				return -ENOMEM;
+		}
+		pinned = accmem_pin(ctx, address, size, true);
+		err = PTR_ERR_OR_ZERO(pinned);
+		if (!err)
+			accmem_unpin(pinned, job ? &job->fence : NULL);
+	}
+	pin_job_end(job);
+	return err;
+}
+
+/* FD ADDRESS SIZE NUMBER FENCED: pin and unpin as often as that, for bench/device. */
+static int pins_set(const char *text, const struct kernel_param *kp)
+{
+	struct accmem_context *ctx;
+	unsigned int nr, fenced;
+	u64 address, size;
+	int fd, err;
+
+	if (sscanf(text, "%d %llu %llu %u %u", &fd, &address, &size, &nr,
+		   &fenced) != 5)
+		return -EINVAL;
+	if (!provider)
+		return -ENODEV;
+	ctx = pin_context(fd);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	err = pins_run(ctx, address, size, nr, fenced);
+	accmem_context_put(ctx);
+	return err;
+}
+
+static const struct kernel_param_ops pins_ops = { .set = pins_set };
+
 module_param_cb(pin, &pin_ops, NULL, 0600);
 module_param_cb(unpin, &unpin_ops, NULL, 0200);
+module_param_cb(pins, &pins_ops, NULL, 0200);
 
 static int check(bool good, const char *what)
 {
