@@ -11,6 +11,7 @@
 
 #define KIB(x) ((uint64_t)(x) << 10)
 #define MIB(x) ((uint64_t)(x) << 20)
+#define GIB(x) ((uint64_t)(x) << 30)
 
 /**
  * struct device - a device of one of the kinds that are compared
@@ -30,6 +31,7 @@ void bench_calls(void);
 void bench_growth(void);
 void bench_handoff(void);
 void bench_moves(void);
+void bench_provider(void);
 void bench_shares(void);
 void bench_sharing(void);
 void bench_waits(void);
@@ -60,6 +62,10 @@ void goal_skipped(const char *name, const struct device *dev, double limit);
 void meter_start(void);
 uint64_t meter_now(void);
 void meter_stop(void);
+/* Return the instructions of ALLOC and FREE of 4 KiB, which the context's cache serves. */
+double meter_pair(int fd);
+/* Replace buffers of 4 KiB to 512 KiB at random; return the pairs in 10^6 instructions. */
+double meter_mixed(const struct device *dev);
 /* Wait until the devices have no work left for memory that was freed before. */
 void meter_rest(void);
 /* Return the instructions of a null ioctl on the file. */

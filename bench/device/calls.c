@@ -69,7 +69,7 @@ static void pairs(int fd, int n)
 		buffer_free(fd, buffer_alloc(fd, KIB(4), 0).address);
 }
 
-static double pair_cost(int fd)
+double meter_pair(int fd)
 {
 	uint64_t start;
 
@@ -99,7 +99,7 @@ static void measure_pairs(const struct device *dev)
 		for (; live < rows[i].live; live++)
 			buffer_alloc(fd, KIB(4), 0);
 		null = meter_null_ioctl(fd);
-		cost = pair_cost(fd);
+		cost = meter_pair(fd);
 		figure(rows[i].name, dev, cost, "instructions");
 		goal_most(rows[i].name, dev, cost / (2 * null), rows[i].most);
 	}
@@ -355,8 +355,7 @@ static void replace(int fd, uint64_t *address, uint64_t *seed)
 	*address = buffer_alloc(fd, length, 0).address;
 }
 
-/* Return the pairs in a million instructions. */
-static double mixed_rate(const struct device *dev)
+double meter_mixed(const struct device *dev)
 {
 	uint64_t live[MIXED_LIVE] = {}, seed = 1, start;
 	int fd = device_open(dev), i;
@@ -379,7 +378,7 @@ static void measure_mixed(void)
 	int i;
 
 	for (i = 0; i < NR_DEVICES; i++) {
-		rate[i] = mixed_rate(&devices[i]);
+		rate[i] = meter_mixed(&devices[i]);
 		figure("mixed", &devices[i], 1e6 / rate[i], "instructions");
 	}
 	goal_least("mixed-over-emulated", &devices[PHYS],

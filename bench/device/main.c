@@ -6,6 +6,8 @@
  *   device_bench calls			time counts instructions
  *   device_bench growth			time counts instructions
  *   device_bench handoff		time counts instructions
+ *   device_bench provider		time counts instructions; a BAR of 1 GiB
+ *					and the test provider
  *   device_bench shares			time counts instructions
  *   device_bench waits			time counts instructions
  *   device_bench moves			two processors
@@ -30,10 +32,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } groups[] = {
-	{ "calls", bench_calls },   { "growth", bench_growth },
+	{ "calls", bench_calls },     { "growth", bench_growth },
 	{ "handoff", bench_handoff }, { "sharing", bench_sharing },
 	{ "shares", bench_shares },   { "waits", bench_waits },
-	{ "moves", bench_moves },
+	{ "moves", bench_moves },     { "provider", bench_provider },
 };
 
 /*
@@ -70,6 +72,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die(0,
-	    "calls, growth, handoff, moves, sharing, shares, waits or packing");
+	die(0, "no such group of figures: %s", what);
 }
