@@ -12,68 +12,91 @@ drivers=/sys/bus/platform/drivers
 emulated=$drivers/accmem-emulated
 phys=$drivers/accmem-phys
 
+# The functions below start no program and no subshell: on a kernel with checkers, a process
+# takes longer than all that the module does for a device.
+
 # write FILE TEXT: can the text, which is not empty and one line, be written?
 write()
 {
-	(printf '%s' "$2" >"$1") 2>/dev/null
+	{ printf '%s' "$2" >"$1"; } 2>/dev/null
 }
 
-nodes()
+# Set $nodes to the number of devices.
+count_nodes()
 {
-	compgen -G "/dev/accmem*" | wc -l
+	local paths=(/dev/accmem*)
+
+	nodes=${#paths[@]}
+	[ -e "${paths[0]}" ] || nodes=0
 }
 
-# The platform devices of a driver, the latest last.
-bound()
+# find_bound DRIVER: set $oldest and $newest to the names of the first and the last platform
+# device that the driver has made, which may be the same.
+find_bound()
 {
-	local dir
+	local dir id first='' last=''
 
+	oldest='' newest=''
 	for dir in "$1"/accmem-*.auto; do
-		[ ! -e "$dir" ] || echo "${dir##*/}"
-	done | sort -t . -k 2n
+		[ -e "$dir" ] || continue
+		id=${dir%.auto} id=${id##*.}
+		if [ -z "$first" ] || ((id < first)); then
+			first=$id oldest=${dir##*/}
+		fi
+		if [ -z "$last" ] || ((id > last)); then
+			last=$id newest=${dir##*/}
+		fi
+	done
+}
+
+delete_newest()
+{
+	find_bound "$1"
+	write "$1/delete_device" "$newest"
 }
 
 refuses()
 {
 	local before
 
-	before=$(nodes)
+	count_nodes
+	before=$nodes
 	! write "$1/new_device" "$2" || why "'$2' was taken" || return
-	[ "$(nodes)" = "$before" ] || why "'$2' left a device"
+	count_nodes
+	[ "$nodes" = "$before" ] || why "'$2' left a device"
 }
 
 makes_and_deletes()
 {
-	local name
-
 	write "$1/new_device" "$2" || why "'$2' was refused" || return
 	[ -e /dev/accmem3 ] || why "no device" || return
-	name=$(bound "$1" | tail -n 1)
-	write "$1/delete_device" "$name" || why "$name stays" || return
+	delete_newest "$1" || why "$newest stays" || return
 	[ ! -e /dev/accmem3 ] || why "the node stays" || return
-	! write "$1/delete_device" "$name" || why "$name was deleted twice"
+	! write "$1/delete_device" "$newest" || why "$newest was deleted twice"
 }
 
 deletes_by_name_only()
 {
 	local name
 
+	find_bound "$phys"
 	for name in $'\n' 0 accmem0 accmem-emulated "accmem-emulated.99999.auto" \
-		"$(bound "$phys" | head -n 1)"; do
+		"$oldest"; do
 		! write "$emulated/delete_device" "$name" ||
 			why "'$name' was deleted" || return
 	done
-	[ "$(nodes)" = 3 ]
+	count_nodes
+	[ "$nodes" = 3 ]
 }
 
 # The module stays as long as a program holds a device that is gone.
 is_kept_by_zombie()
 {
-	local status=0 driver=$emulated name line
+	local status=0 driver=$emulated dirs name line
 
 	[ "$2" = /dev/accmem0 ] || driver=$phys
-	name=$(readlink "/sys/class/accmem/${2##*/}/device")
-	name=${name##*/}
+	dirs=("$driver"/accmem-*.auto/accmem/"${2##*/}")
+	name=${dirs[0]%/accmem/*} name=${name##*/}
 	coproc holder { exec "$helpers/hold" "$1" "$2"; }
 	# shellcheck disable=SC2154 # set by coproc
 	local pid=$holder_PID in=${holder[1]}
@@ -100,21 +123,22 @@ sixteen()
 		write "$emulated/new_device" 4K || break
 		exec {fd}</dev/accmem$((i + 3)) || why "open $i" || status=1
 		fds+=("$fd")
-		write "$emulated/delete_device" "$(bound "$emulated" | tail -n 1)" ||
-			why "delete $i" || status=1
+		delete_newest "$emulated" || why "delete $i" || status=1
 	done
 	[ "$i" = 13 ] || why "$i devices more" || status=1
-	[ "$(nodes)" = 3 ] || why "$(nodes) nodes" || status=1
+	count_nodes
+	[ "$nodes" = 3 ] || why "$nodes nodes" || status=1
 	refuses "$emulated" 4K || status=1
-	refuses "$phys" "2M@$((start + (96 << 20)))" || status=1
+	refuses "$phys" "2M@$free" || status=1
 	# one goes, one may come
 	fd=${fds[5]}
 	exec {fd}>&-
-	sleep 0.5
-	write "$emulated/new_device" 4K || why "none for a freed number" || status=1
+	for i in {1..50}; do
+		! write "$emulated/new_device" 4K || break
+		sleep 0.1
+	done
 	[ -e /dev/accmem8 ] || why "not number 8" || status=1
-	write "$emulated/delete_device" "$(bound "$emulated" | tail -n 1)" ||
-		status=1
+	delete_newest "$emulated" || status=1
 	for fd in "${fds[@]}"; do
 		exec {fd}>&-
 	done
@@ -124,7 +148,7 @@ sixteen()
 opens()
 {
 	while [ ! -e "$1" ]; do
-		(exec 9</dev/accmem0) 2>/dev/null || true
+		{ : </dev/accmem0; } 2>/dev/null || true
 	done
 }
 
@@ -134,7 +158,8 @@ against_opens()
 	local stop i opener openers=() name status=0
 
 	stop=$(mktemp -u)
-	name=$(bound "$emulated" | head -n 1)
+	find_bound "$emulated"
+	name=$oldest
 	for i in 1 2; do
 		opens "$stop" &
 		openers+=("$!")
@@ -165,7 +190,8 @@ against_readers()
 	local i readers=() reader stop name status=0
 
 	stop=$(mktemp -u)
-	name=$(bound "$emulated" | head -n 1)
+	find_bound "$emulated"
+	name=$oldest
 	for i in 1 2; do
 		while [ ! -e "$stop" ]; do
 			cat /sys/class/accmem/accmem0/* \
