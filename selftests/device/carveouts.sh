@@ -83,8 +83,8 @@ for value in "2M@$start+2M@$start" "4M@$start+4M@$((start + (2 << 20)))" \
 	sample "phys=$value" refused "phys=$value"
 done
 
-if reload emulated=64M/high+64M/low \
-	phys="64M@$start/high+64M@$second:nopages/low"; then
+if reload emulated=16M/high+16M/low \
+	phys="16M@$start/high+16M@$second:nopages/low"; then
 	"$helpers/carveouts" || failed=$((failed + 1))
 else
 	check "carveouts to test" false

@@ -213,9 +213,9 @@ against_readers()
 }
 
 reserved_range
-three=(emulated=64M host=64M
-	"phys=64M@$start,32M@$((start + (64 << 20))):nopages")
-free=$((start + (96 << 20)))
+three=(emulated=16M host=64M
+	"phys=16M@$start,16M@$((start + (16 << 20))):nopages")
+free=$((start + (32 << 20)))
 
 if reload "${three[@]}"; then
 	for program in revoke revoke_users revoke_storm; do

@@ -10,8 +10,8 @@ set -euo pipefail
 . "$(dirname "$0")/../device/helpers/module.sh"
 
 reserved_range
-pages=$start nopages=$((start + 64 * 1048576))
-devices=(emulated=64M host=128M "phys=64M@$pages,32M@$nopages:nopages")
+pages=$start nopages=$((start + 32 * 1048576))
+devices=(emulated=32M host=128M "phys=32M@$pages,32M@$nopages:nopages")
 sysfs=/sys/class/accmem
 
 # helper NAME: the tests of a helper, on newly loaded devices
