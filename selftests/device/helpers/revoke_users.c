@@ -106,9 +106,28 @@ TEST_F(revoke, reset_and_a_waiter_that_restarts)
 	check_interrupted(_metadata, self, variant, SA_RESTART);
 }
 
+/* waits until the thread sleeps in a system call whose id is stored at @tid */
+static bool until_asleep(const atomic_int *tid)
+{
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+	char path[64], text[256];
+
+	while (accmem_ms() < until) {
+		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall",
+			 atomic_load(tid));
+		if (atomic_load(tid) &&
+		    accmem_read_file(path, text, sizeof(text)) > 0 &&
+		    strncmp(text, "running", strlen("running")))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
 /* a thread in STREAM_WAIT, or in poll() of a file */
 struct sleeper {
 	pthread_t thread;
+	atomic_int tid;
 	int fd;
 	bool polls;
 	int events;
@@ -121,6 +140,7 @@ static void *sleeper_main(void *arg)
 	struct sleeper *s = arg;
 	struct pollfd p = { .fd = s->fd, .events = s->events };
 
+	atomic_store(&s->tid, gettid());
 	if (!s->polls)
 		s->result = stream_wait(s->fd, 5, 0, 0);
 	else if (poll(&p, 1, 60000) < 0)
@@ -136,7 +156,8 @@ static void sleeper_start(struct sleeper *s, int fd, bool polls, int events)
 	*s = (struct sleeper){ .fd = fd, .polls = polls, .events = events };
 	if (pthread_create(&s->thread, NULL, sleeper_main, s))
 		err(1, "thread");
-	usleep(100000);
+	if (!until_asleep(&s->tid))
+		errx(1, "the thread does not sleep");
 }
 
 static int sleeper_end(struct sleeper *s)
@@ -309,7 +330,7 @@ TEST_F(revoke, gone_before_the_fence_of_a_step)
 	close(stream);
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
 	UNBIND();
-	usleep(200000);
+	usleep(50000);
 	EXPECT_EQ(0, fence_signal(fences, id, 0, 0));
 	EXPECT_EQ(1, fence_settle(exported));
 	close(exported);
@@ -348,6 +369,7 @@ static int cta_alloc(int cta, uint32_t columns)
 
 struct cta_call {
 	pthread_t thread;
+	atomic_int tid;
 	int cta;
 	int result;
 };
@@ -356,6 +378,7 @@ static void *cta_main(void *arg)
 {
 	struct cta_call *call = arg;
 
+	atomic_store(&call->tid, gettid());
 	call->result = cta_alloc(call->cta, 512);
 	return NULL;
 }
@@ -364,7 +387,7 @@ static void check_ctas(struct __test_metadata *_metadata,
 		       FIXTURE_DATA(revoke) * self,
 		       const FIXTURE_VARIANT(revoke) * variant, bool gone)
 {
-	struct cta_call call;
+	struct cta_call call = {};
 	int first;
 
 	ASSERT_EQ(0, cta_setup(self->fd));
@@ -374,7 +397,7 @@ static void check_ctas(struct __test_metadata *_metadata,
 	ASSERT_LE(0, call.cta);
 	ASSERT_EQ(0, cta_alloc(first, 512));
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, cta_main, &call));
-	usleep(200000);
+	ASSERT_TRUE(until_asleep(&call.tid));
 	ASSERT_EQ(0, REVOKE_FOR(gone));
 	pthread_join(call.thread, NULL);
 	EXPECT_EQ(-ECONNRESET, call.result);
