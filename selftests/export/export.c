@@ -520,4 +520,4 @@ TEST_F(export, races_with_free)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -366,4 +366,4 @@ TEST_F(export_importer, revocation_races_with_importers)
 	close(storm.d);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -332,4 +332,4 @@ TEST_F(import, many_names)
 	close(fds[31]);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -131,4 +131,4 @@ TEST_F(failnth_export, fence)
 	close(fences);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

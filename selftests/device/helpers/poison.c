@@ -210,4 +210,4 @@ TEST_F(poison, of_a_normal_page)
 	try_policy(_metadata, self->fd, variant->path, ACCMEM_PAGE_NORMAL_ONLY);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -308,4 +308,4 @@ TEST_F(retire_at, shared_memory_fails_where_its_copy_was)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -457,4 +457,4 @@ TEST_F_TIMEOUT(revoke, reset_against_faults, 180)
 	EXPECT_LT(0, atomic_load(&t[0].faults));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

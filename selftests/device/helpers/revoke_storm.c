@@ -332,4 +332,4 @@ TEST_F_TIMEOUT(storm, resets_and_ends, 300)
 	storm(_metadata, &self->target, accmem_scale(200), true);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

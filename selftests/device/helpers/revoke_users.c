@@ -604,4 +604,4 @@ TEST_F(revoke, gone_of_host_memory)
 	check_kind(_metadata, self, variant, ACCMEM_KIND_HOST, true);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN
