@@ -429,6 +429,21 @@ static int map_vmap_pages(struct accmem_export *export, struct iosys_map *map)
 	return 0;
 }
 
+/*
+ * The memory has no side effects, so that importers may access it as system memory. Some
+ * importers (videobuf2) do so with every dma-buf. For I/O memory, their call of
+ * dma_buf_vunmap() would be a BUG(). Only uncached memory of arm64 is I/O memory, since it
+ * refuses accesses that are not aligned.
+ */
+static void map_set_frames(const struct accmem_bo *bo, struct iosys_map *map,
+			   void __iomem *address)
+{
+	if (IS_ENABLED(CONFIG_ARM64) && bo->cache_mode == ACCMEM_CACHE_UC)
+		iosys_map_set_vaddr_iomem(map, address);
+	else
+		iosys_map_set_vaddr(map, (void __force *)address);
+}
+
 static int map_vmap_frames(struct accmem_export *export, struct iosys_map *map)
 {
 	struct accmem_bo *bo = export->bo;
@@ -443,7 +458,7 @@ static int map_vmap_frames(struct accmem_export *export, struct iosys_map *map)
 	address = accmem_cache_mode_ioremap(bo->cache_mode, at, export->size);
 	if (!address)
 		return -ENOMEM;
-	iosys_map_set_vaddr_iomem(map, address);
+	map_set_frames(bo, map, address);
 	return 0;
 }
 
@@ -467,10 +482,11 @@ static void map_vunmap(struct dma_buf *dma_buf, struct iosys_map *map)
 {
 	struct accmem_export *export = dma_buf->priv;
 
-	if (map->is_iomem)
-		iounmap(map->vaddr_iomem);
-	else
+	if (map_has_pages(export))
 		vunmap(map->vaddr);
+	else
+		iounmap(map->is_iomem ? map->vaddr_iomem :
+					(void __force __iomem *)map->vaddr);
 	map_uncount(export);
 }
 
