@@ -22,7 +22,8 @@ static int import_check(const struct accmem_context *ctx,
 {
 	const struct accmem_export *export = dma_buf->priv;
 
-	if (dma_buf->ops != &accmem_export_ops)
+	if (dma_buf->ops != &accmem_export_ops &&
+	    dma_buf->ops != &accmem_export_ops_read_only)
 		return -EOPNOTSUPP;
 	if (export->exports != ctx->carveouts->exports)
 		return -EXDEV;

@@ -19,6 +19,7 @@ struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
 
 /* map.c */
 extern const struct dma_buf_ops accmem_export_ops;
+extern const struct dma_buf_ops accmem_export_ops_read_only;
 
 /* release.c */
 void accmem_export_drop(struct accmem_export *export);

@@ -412,15 +412,13 @@ static struct page **map_list_pages(struct accmem_export *export)
 
 static int map_vmap_pages(struct accmem_export *export, struct iosys_map *map)
 {
-	pgprot_t prot = export->flags & ACCMEM_EXPORT_READ_ONLY ?
-				PAGE_KERNEL_RO :
-				PAGE_KERNEL;
 	struct page **pages = map_list_pages(export);
+	pgprot_t prot;
 	void *address;
 
 	if (!pages)
 		return -ENOMEM;
-	prot = accmem_cache_mode_pgprot(export->bo->cache_mode, prot);
+	prot = accmem_cache_mode_pgprot(export->bo->cache_mode, PAGE_KERNEL);
 	address = vmap(pages, export->size >> PAGE_SHIFT, VM_MAP, prot);
 	kvfree(pages);
 	if (!address)
@@ -451,9 +449,6 @@ static int map_vmap_frames(struct accmem_export *export, struct iosys_map *map)
 	phys_addr_t at = 0;
 	u64 done = 0;
 
-	/* There is no function that maps frames into the kernel read-only. */
-	if (export->flags & ACCMEM_EXPORT_READ_ONLY)
-		return -EACCES;
 	map_next(export, &done, U64_MAX, &at);
 	address = accmem_cache_mode_ioremap(bo->cache_mode, at, export->size);
 	if (!address)
@@ -503,4 +498,20 @@ const struct dma_buf_ops accmem_export_ops = {
 	.mmap = map_mmap,
 	.vmap = map_vmap,
 	.vunmap = map_vunmap,
+};
+
+/*
+ * Without vmap: the kernel does not say whether an importer writes through the mapping. A
+ * write to a read-only mapping would be an oops, and an error of vmap is a warning.
+ */
+const struct dma_buf_ops accmem_export_ops_read_only = {
+	.attach = map_attach,
+	.pin = map_pin,
+	.unpin = map_unpin,
+	.map_dma_buf = map_map,
+	.unmap_dma_buf = map_unmap,
+	.release = accmem_export_release,
+	.begin_cpu_access = map_begin_cpu_access,
+	.end_cpu_access = map_end_cpu_access,
+	.mmap = map_mmap,
 };

@@ -271,6 +271,19 @@ TEST_F(export_vivid, a_camera_that_needs_contiguous_memory)
 	close(camera);
 }
 
+/* A camera would write to the memory, and the kernel does not know. */
+TEST_F(export_vivid, an_export_for_reading)
+{
+	int d;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, BUFFER, 0, &self->a));
+	d = export_part(self->fd, self->a.address, 0, ACCMEM_EXPORT_READ_ONLY);
+	ASSERT_LE(0, d);
+	ASSERT_EQ(0, camera_buffers(self->camera, 1, V4L2_MEMORY_DMABUF));
+	EXPECT_EQ(-EFAULT, camera_queue(self->camera, 0, d));
+	close(d);
+}
+
 TEST_F(export_vivid, a_part_that_is_too_short)
 {
 	int d;
