@@ -141,9 +141,6 @@ TEST_F(import, bad_arguments)
 	EXPECT_EQ(-EBADF, import(self->other, &i));
 	i.fd = self->fd;
 	EXPECT_EQ(-EINVAL, import(self->other, &i));
-	fd = open("/dev/udmabuf", O_RDWR);
-	if (fd >= 0)
-		close(fd);
 	fd = accmem_opened(strcmp(variant->path, ACCMEM_DEV_EMULATED) ?
 				   ACCMEM_DEV_EMULATED :
 				   ACCMEM_DEV_PHYS);
