@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that the kernel reports as failed, by MADV_HWPOISON. retire.sh loads the module
- * for this program, since poisoned pages are lost to the machine.
+ * Memory that the kernel reports as failed, by MADV_HWPOISON and by the kernel's injector of
+ * such failures, which takes the number of any page frame. retire.sh loads the module for
+ * this program, since poisoned pages are lost to the machine.
  */
+#include "export_util.h"
 #include "failed_util.h"
 
 #ifndef MADV_HWPOISON
@@ -117,13 +119,36 @@ static int prepare(int fd, uint32_t policy, struct accmem_alloc *a, char **p)
 	return 0;
 }
 
+static int by_madvise(char *page)
+{
+	return madvise(page, GRANULE, MADV_HWPOISON) ? -errno : 0;
+}
+
+static int inject(uint64_t frame)
+{
+	const char *file = "/sys/kernel/debug/hwpoison/corrupt-pfn";
+	char text[32];
+
+	/* a module of the distribution's kernels */
+	if (access(file, F_OK) && system("/sbin/modprobe hwpoison-inject"))
+		return -ENODEV;
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)frame);
+	return accmem_write_file(file, text);
+}
+
+static int by_injection(char *page)
+{
+	return inject(frame_at(page));
+}
+
 /*
  * Poison the page at BAD, and map the buffer anew, as a program that is told would. For
  * ordinary pages the call may fail with EBUSY or raise SIGBUS, since the kernel cannot
  * replace them. There the kernel does not always tell that a large page has poison; the
  * driver finds out by the access.
  */
-static bool poison(int fd, const struct accmem_alloc *a, char **p)
+static bool poison(int fd, const struct accmem_alloc *a, char **p,
+		   int (*by)(char *page))
 {
 	struct sigaction sa = { .sa_sigaction = failed_signal,
 				.sa_flags = SA_SIGINFO };
@@ -131,12 +156,13 @@ static bool poison(int fd, const struct accmem_alloc *a, char **p)
 	int err = 0;
 
 	sigaction(SIGBUS, &sa, &old);
-	if (!sigsetjmp(failed_jump, 1) &&
-	    madvise(*p + BAD, GRANULE, MADV_HWPOISON))
-		err = errno;
+	if (!sigsetjmp(failed_jump, 1))
+		err = by(*p + BAD);
 	sigaction(SIGBUS, &old, NULL);
-	if (err && err != EBUSY)
+	if (err && err != -EBUSY) {
+		printf("# poison: %d\n", err);
 		return false;
+	}
 	munmap(*p, LENGTH);
 	if (access_at(fd, a->address + BAD, 1, ACCMEM_ACCESS_FILL, NULL,
 		      NULL) != -EHWPOISON)
@@ -167,7 +193,7 @@ static void look_at(struct __test_metadata *_metadata, int fd,
 }
 
 static void try_policy(struct __test_metadata *_metadata, int fd,
-		       const char *path, uint32_t policy)
+		       const char *path, uint32_t policy, int (*by)(char *page))
 {
 	bool counts = !accmem_is_on(path, "/dev/accmem0");
 	struct accmem_alloc a;
@@ -180,7 +206,7 @@ static void try_policy(struct __test_metadata *_metadata, int fd,
 	ASSERT_EQ(0, prepare(fd, policy, &a, &p));
 	frame = frame_at(p + BAD);
 	ASSERT_NE(0, frame);
-	ASSERT_TRUE(poison(fd, &a, &p));
+	ASSERT_TRUE(poison(fd, &a, &p, by));
 	look_at(_metadata, fd, &a, p);
 	ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
 	EXPECT_EQ(counts ? GRANULE : 0, info.retire_pending_bytes);
@@ -202,12 +228,78 @@ static void try_policy(struct __test_metadata *_metadata, int fd,
 
 TEST_F(poison, of_a_large_page)
 {
-	try_policy(_metadata, self->fd, variant->path, ACCMEM_PAGE_HUGE_FIRST);
+	try_policy(_metadata, self->fd, variant->path, ACCMEM_PAGE_HUGE_FIRST,
+		   by_madvise);
 }
 
 TEST_F(poison, of_a_normal_page)
 {
-	try_policy(_metadata, self->fd, variant->path, ACCMEM_PAGE_NORMAL_ONLY);
+	try_policy(_metadata, self->fd, variant->path, ACCMEM_PAGE_NORMAL_ONLY,
+		   by_madvise);
+}
+
+TEST_F(poison, injected_into_a_large_page)
+{
+	try_policy(_metadata, self->fd, variant->path, ACCMEM_PAGE_HUGE_FIRST,
+		   by_injection);
+}
+
+TEST_F(poison, injected_into_a_normal_page)
+{
+	try_policy(_metadata, self->fd, variant->path, ACCMEM_PAGE_NORMAL_ONLY,
+		   by_injection);
+}
+
+/* Memory that no buffer has. Freed pages of the host are the host's. */
+TEST_F(poison, injected_into_free_memory)
+{
+	bool counts = !accmem_is_on(variant->path, "/dev/accmem0");
+	struct accmem_info before, info;
+	struct accmem_alloc a;
+	uint64_t frame;
+	char *p;
+	int err;
+
+	ASSERT_EQ(0, prepare(self->fd, ACCMEM_PAGE_ANY, &a, &p));
+	frame = frame_at(p + BAD);
+	ASSERT_NE(0, frame);
+	munmap(p, LENGTH);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_EQ(0, accmem_drain(self->fd));
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &before));
+	err = inject(frame);
+	EXPECT_TRUE(!err || (!counts && err == -EBUSY));
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(before.retired_bytes + (counts ? GRANULE : 0),
+		  info.retired_bytes);
+	EXPECT_EQ(0, info.retire_pending_bytes);
+	EXPECT_FALSE(has_frame(self->fd, frame));
+}
+
+/* Mappings of a dma-buf end at the page, too, and no other dma-buf gets the page. */
+TEST_F(poison, injected_into_an_export)
+{
+	struct accmem_alloc a;
+	uint64_t frame;
+	char *p, *q;
+	int d;
+
+	ASSERT_EQ(0, prepare(self->fd, ACCMEM_PAGE_NORMAL_ONLY, &a, &p));
+	frame = frame_at(p + BAD);
+	d = export_all(self->fd, &a);
+	ASSERT_LE(0, d);
+	ASSERT_TRUE(poison(self->fd, &a, &p, by_injection));
+	q = accmem_mmap_at(NULL, d, 0, LENGTH, RW, MAP_SHARED);
+	ASSERT_NE(NULL, q);
+	EXPECT_TRUE(read_fails(q + BAD));
+	EXPECT_EQ(p[BAD + GRANULE], q[BAD + GRANULE]);
+	EXPECT_EQ(-EHWPOISON, export_all(self->fd, &a));
+	munmap(p, LENGTH);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_TRUE(read_fails(q + BAD));
+	munmap(q, LENGTH);
+	close(d);
+	EXPECT_FALSE(has_frame(self->fd, frame));
 }
 
 ACCMEM_HARNESS_MAIN
