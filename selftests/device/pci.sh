@@ -13,6 +13,7 @@ set -euo pipefail
 
 bus=/sys/bus/pci
 driver=$bus/drivers/accmem-pci
+memory='' plugged=0
 
 # find VENDOR:DEVICE: print the address of the first PCI device with these numbers
 find_pci()
@@ -106,6 +107,7 @@ unplug()
 # QEMU does not let a device have an object that another has had.
 plug()
 {
+	memory=$1
 	"$ACCMEM_MONITOR" object_add "memory-backend-ram,id=$1,size=64M" &&
 		"$ACCMEM_MONITOR" device_add \
 			"ivshmem-plain,id=iv,memdev=$1,bus=$2" &&
@@ -140,23 +142,32 @@ harmless_error()
 	"$helpers/hold" populate "$accmem" $((4 << 20)) >/dev/null
 }
 
-binds_again()
+# again COMMAND...: the command succeeds again and again; 200 times with ACCMEM_SCALE=2000
+again()
 {
 	local i
 
 	for ((i = 0; i < (ACCMEM_SCALE + 9) / 10; i++)); do
-		bind "$iv" || return
-		user gone unbind "$iv" || return
+		"$@" || why "at $i" || return
 	done
 }
 
-resets_again()
+bind_and_unbind()
 {
-	local i
+	bind "$iv" && user gone unbind "$iv"
+}
 
-	for ((i = 0; i < (ACCMEM_SCALE + 9) / 10; i++)); do
-		user reset reset_by "$iv" bus || return
-	done
+remove_and_rescan()
+{
+	user gone take_away && rescan
+}
+
+unplug_and_plug()
+{
+	user gone unplug && "$ACCMEM_MONITOR" object_del "$memory" || return
+	plugged=$((plugged + 1))
+	plug "again$plugged" rp || return
+	iv=$(find_pci 0x1af4:0x1110) && bind "$iv"
 }
 
 # Users stay while the device comes and goes, and free what they hold at last.
@@ -197,13 +208,16 @@ check "suspend and resume" user reset sleep_and_wake
 check "an error that is not fatal" harmless_error
 check "a fatal error of the port" user reset fatal_error
 check "a user that stays" stays_held
-check "resets, again and again" resets_again
+check "bus resets, again and again" again user reset reset_by "$iv" bus
+check "remove and rescan, again and again" again remove_and_rescan
 check "unplug" user gone unplug
 check "plug" plug bar1 rp
 iv=$(find_pci 0x1af4:0x1110)
 check "bind what was plugged" bind "$iv"
 check "unbind" user gone unbind "$iv"
-check "bind and unbind, again and again" binds_again
+check "bind and unbind, again and again" again bind_and_unbind
+check "bind what was plugged again" bind "$iv"
+check "unplug and plug, again and again" again unplug_and_plug
 unplug || true
 check "plug into a port without room" plug bar2 rp2
 iv=$(find_pci 0x1af4:0x1110)
@@ -211,6 +225,7 @@ check "no room" refused "$iv" "no room"
 nv=$(find_pci 0x1b36:0x0010)
 check "another device" bind "$nv"
 check "function level reset" user reset reset_by "$nv" flr
+check "function level resets, again and again" again user reset reset_by "$nv" flr
 check "unbind another device" user gone unbind "$nv"
 test=$(find_pci 0x1b36:0x0005)
 check "a BAR without memory" refused "$test" "without memory"
