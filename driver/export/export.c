@@ -20,6 +20,7 @@
 #include "alloc/reclaim.h"
 #include "compat/dma_buf.h"
 #include "core/account.h"
+#include "core/failed.h"
 #include "core/revoke.h"
 #include "export/export.h"
 #include "internal.h"
@@ -141,12 +142,17 @@ static int export_populate(void *arg)
 				  export->offset + export->size);
 }
 
-/* Allocate the missing pages, or make the kernel mapping that user mappings need. */
+/*
+ * Refuse memory that has failed. Allocate the missing pages, or make the kernel mapping that
+ * user mappings need.
+ */
 static int export_prepare(struct accmem_context *ctx,
 			  struct accmem_export *export)
 {
 	struct accmem_bo *bo = export->bo;
 
+	if (accmem_bo_has_failed(bo, export->offset, export->size))
+		return -EHWPOISON;
 	if (bo->cv->ops->map)
 		return bo->cv->ops->map(bo);
 	/* REALLOC adds host memory before it populates it. */
