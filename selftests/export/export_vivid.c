@@ -12,6 +12,10 @@
 #include "order_util.h"
 #include "revoke_util.h"
 
+/* two cameras with one kind of picture; the second has another allocator of memory */
+#define CAMERAS \
+	"vivid n_devs=2 node_types=1,1 num_inputs=1,1 input_types=0,0 allocators=0,1"
+
 #define BUFFER KIB(256)
 #define NR_BUFFERS 3
 #define FRAME_MS 20000
@@ -145,9 +149,7 @@ FIXTURE_SETUP(export_vivid)
 	char *p;
 
 	if (access("/dev/video1", F_OK))
-		ASSERT_TRUE(stock_load("vivid n_devs=2 node_types=1,1 "
-				       "num_inputs=1,1 input_types=0,0 "
-				       "allocators=0,1"));
+		ASSERT_TRUE(stock_load(CAMERAS));
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
 	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
