@@ -47,6 +47,74 @@ TEST_F(obs, fdinfo)
 		  accmem_fdinfo(self->fd, "charged"));
 }
 
+/* the number in the line "drm-@key:" in the fdinfo of @fd, or -1 */
+static int64_t drm_fdinfo(int fd, const char *key)
+{
+	char file[64], text[2048], want[64], *at;
+
+	snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", fd);
+	if (accmem_read_file(file, text, sizeof(text)) <= 0)
+		return -1;
+	snprintf(want, sizeof(want), "\ndrm-%s:\t", key);
+	at = strstr(text, want);
+	return at ? strtoll(at + strlen(want), NULL, 10) : -1;
+}
+
+/* drm-usage-stats.rst: the keys, their sums, and the memory that can be purged */
+TEST_F(obs, fdinfo_drm)
+{
+	bool touch = self->info.features & ACCMEM_FEATURE_FIRST_TOUCH;
+	int64_t live = MIB(1) + 3 * 4096;
+	char file[64], text[2048];
+	struct accmem_alloc b;
+
+	snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", self->fd);
+	ASSERT_LT(0, accmem_read_file(file, text, sizeof(text)));
+	EXPECT_NE(NULL, strstr(text, "\ndrm-driver:\taccmem\n"));
+	EXPECT_EQ(0, drm_fdinfo(self->fd, "total-vram"));
+	EXPECT_EQ(0, drm_fdinfo(self->fd, "purgeable-vram"));
+	EXPECT_EQ(touch ? -1 : 0, drm_fdinfo(self->fd, "resident-vram"));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &self->a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 3 * 4096, 0, &b));
+	EXPECT_EQ(live, drm_fdinfo(self->fd, "total-vram"));
+	EXPECT_EQ(touch ? -1 : live, drm_fdinfo(self->fd, "resident-vram"));
+	EXPECT_EQ(0, drm_fdinfo(self->fd, "purgeable-vram"));
+	/* the context caches a freed buffer that was not mapped */
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	EXPECT_EQ(3 * 4096, drm_fdinfo(self->fd, "purgeable-vram"));
+	EXPECT_EQ(live, drm_fdinfo(self->fd, "total-vram"));
+	EXPECT_EQ(-1, drm_fdinfo(self->fd, "active-vram"));
+}
+
+TEST_F(obs, fdinfo_drm_host)
+{
+	struct accmem_alloc a = { .length = 5 * 4096,
+				  .kind = ACCMEM_KIND_HOST };
+
+	EXPECT_EQ(0, drm_fdinfo(self->fd, "total-memory"));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(5 * 4096, drm_fdinfo(self->fd, "total-memory"));
+	EXPECT_EQ(0, drm_fdinfo(self->fd, "purgeable-memory"));
+	EXPECT_EQ(0, drm_fdinfo(self->fd, "total-vram"));
+	EXPECT_EQ(-1, drm_fdinfo(self->fd, "resident-memory"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
+/* A client is an open file: a copy of its descriptor has the same number. */
+TEST_F(obs, fdinfo_drm_client)
+{
+	int copy = dup(self->fd), other = accmem_opened(variant->path);
+	int64_t id = drm_fdinfo(self->fd, "client-id");
+
+	ASSERT_LE(0, copy);
+	EXPECT_LE(0, id);
+	EXPECT_EQ(id, drm_fdinfo(copy, "client-id"));
+	EXPECT_NE(id, drm_fdinfo(other, "client-id"));
+	EXPECT_NE(-1, drm_fdinfo(other, "client-id"));
+	close(copy);
+	close(other);
+}
+
 TEST_F(obs, counters)
 {
 	static const char *const names[] = { "allocs", "frees", "failures",
