@@ -5,12 +5,17 @@
  *   hold open PATH	a context with a buffer
  *   hold mapped PATH	a mapping, the file closed
  *   hold pinned PATH	pages in a pipe, file and mapping gone
+ *   hold detached PATH	a freed buffer that is still mapped
+ *   hold pending PATH	a freed buffer that waits for a position of a stream
+ *   hold waiting PATH BYTES	a call that waits for so much memory
  *   hold touch PATH BYTES	allocates and touches; prints how many bytes were
  *			touched before a SIGBUS, and whether there was one
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
  *   hold uncached PATH	writes to a write-combining buffer, or prints the errno of ALLOC
  *
- * The first three print "held" and stay until their input ends.
+ * The first six print "held" and stay until their input ends. BYTES is the size of the
+ * buffer, 2 MiB if it is left out. Then open prints "lost" if the device has lost the
+ * buffer's memory, else "kept".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +26,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "accmem_util.h"
+#include "stream_util.h"
 
 #define RW (PROT_READ | PROT_WRITE)
 
@@ -54,6 +59,70 @@ static void *map(int fd, struct accmem_alloc *a, uint64_t bytes)
 	return p;
 }
 
+/* Free a buffer for a position that the stream does not reach while the file is open. */
+static void pend(int fd, const struct accmem_alloc *a)
+{
+	int stream = stream_create(fd), err;
+
+	if (stream < 0)
+		fail("STREAM_CREATE", -stream);
+	err = stream_free(fd, a->address, stream, 1);
+	if (err)
+		fail("FREE", -err);
+}
+
+static int waiter_fd;
+
+static void *wait_for_memory(void *arg)
+{
+	struct accmem_alloc a = { .length = *(uint64_t *)arg,
+				  .flags = ACCMEM_ALLOC_WAIT };
+
+	accmem_ioctl_alloc(waiter_fd, &a);
+	return NULL;
+}
+
+/* Wait in a thread, and return when the call waits. */
+static void wait_for(int fd, uint64_t bytes)
+{
+	static uint64_t length;
+	pthread_t thread;
+	int err;
+
+	length = bytes;
+	waiter_fd = fd;
+	err = pthread_create(&thread, NULL, wait_for_memory, &length);
+	if (err)
+		fail("pthread_create", err);
+	while (accmem_fdinfo(fd, "waiting") < 1)
+		usleep(1000);
+}
+
+/* Bring a buffer into the state that @how names. Return false if it names none. */
+static bool hold(const char *how, int fd, const struct accmem_alloc *a, void *p,
+		 uint64_t bytes)
+{
+	struct iovec iov = { .iov_base = p, .iov_len = 65536 };
+	int pipes[2];
+
+	if (!strcmp(how, "mapped")) {
+		close(fd);
+	} else if (!strcmp(how, "pinned")) {
+		if (pipe(pipes) || vmsplice(pipes[1], &iov, 1, 0) != 65536)
+			fail("vmsplice", errno);
+		munmap(p, bytes);
+		close(fd);
+	} else if (!strcmp(how, "detached")) {
+		accmem_ioctl_free(fd, a->address);
+	} else if (!strcmp(how, "pending")) {
+		munmap(p, bytes);
+		pend(fd, a);
+	} else if (strcmp(how, "open")) {
+		return false;
+	}
+	return true;
+}
+
 static void touch(int fd, uint64_t bytes)
 {
 	struct accmem_alloc a;
@@ -67,9 +136,8 @@ static void touch(int fd, uint64_t bytes)
 int main(int argc, char **argv)
 {
 	struct accmem_alloc a;
-	struct iovec iov = { .iov_len = 65536 };
-	int fd, pipes[2];
 	uint64_t bytes;
+	int fd;
 	void *p;
 
 	if (argc < 3)
@@ -100,19 +168,17 @@ int main(int argc, char **argv)
 		printf("%d\n", -err);
 		return err != 0;
 	}
+	if (!strcmp(argv[1], "waiting")) {
+		wait_for(fd, bytes);
+		stay();
+		return 0;
+	}
 	p = map(fd, &a, bytes);
 	memset(p, 1, bytes);
-	if (!strcmp(argv[1], "mapped")) {
-		close(fd);
-	} else if (!strcmp(argv[1], "pinned")) {
-		iov.iov_base = p;
-		if (pipe(pipes) || vmsplice(pipes[1], &iov, 1, 0) != 65536)
-			fail("vmsplice", errno);
-		munmap(p, bytes);
-		close(fd);
-	} else if (strcmp(argv[1], "open")) {
+	if (!hold(argv[1], fd, &a, p, bytes))
 		return 2;
-	}
 	stay();
+	if (!strcmp(argv[1], "open"))
+		puts(accmem_try_write(p, 1) ? "lost" : "kept");
 	return 0;
 }
