@@ -49,7 +49,7 @@ help:
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
 	@echo '  make host             libaccmem, accmem-replay, accmem-tmem-replay in build/host'
 	@echo '  make modules          accmem.ko for the running kernel'
-	@echo '  make install          module, libraries, accmem run, manual pages, udev rule'
+	@echo '  make install          module, libraries, accmem, manual pages, udev rule'
 	@echo '  make install-user     the same without the module, and without kernel headers'
 	@echo '  make uninstall        remove what install has installed'
 	@echo '  make modules_install  the module only'

@@ -2,6 +2,7 @@
 /*
  * accmem: select the command. Each command has a source of its own.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,13 +15,7 @@ static const struct {
 	{ "run", command_run },
 };
 
-static int help(FILE *to, int status)
-{
-	fputs("usage: accmem run [OPTION...] [--] PROGRAM [ARGUMENT...]\n", to);
-	return status;
-}
-
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	size_t i;
 
@@ -29,7 +24,16 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
 	}
-	if (argc == 2 && !strcmp(argv[1], "--help"))
-		return help(stdout, 0);
-	return help(stderr, 125);
+	return command_show(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	int status = run_command(argc, argv);
+
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "accmem: output: %s\n", strerror(errno));
+		return STATUS_FAILED;
+	}
+	return status;
 }

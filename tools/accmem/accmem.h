@@ -1,11 +1,221 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The commands of accmem. A command gets its own name as argv[0], and returns the exit
- * status.
+ * The parts that the commands of accmem share.
+ *
+ * A snapshot has what the caller may read about the devices, their memory, the contexts
+ * (open files of a device), the users, the waiting requests and the limits. A number that
+ * the caller may not read, or that does not exist, is UNKNOWN.
  */
 #ifndef ACCMEM_TOOL_H
 #define ACCMEM_TOOL_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CLASS "/sys/class/accmem"
+#define DEBUGFS "/sys/kernel/debug/accmem"
+#define PARAMETERS "/sys/module/accmem/parameters"
+
+#define UNKNOWN UINT64_MAX
+
+/* Exit statuses of all commands except run. */
+enum {
+	STATUS_OK = 0,
+	STATUS_FAILED =
+		1, /* something could not be read or written, or found */
+	STATUS_USAGE = 2,
+	STATUS_NO_DEVICE = 3, /* no device, or not the device that was named */
+};
+
+/* Values of a device and of each of its memories: files of sysfs. */
+enum value {
+	CAPACITY,
+	FREE,
+	LIVE,
+	DETACHED,
+	PENDING,
+	QUARANTINED,
+	RETIRED,
+	RETIRE_PENDING,
+	RETIRE_FAILED,
+	LARGEST,
+	DIRTY,
+	RESIDENT,
+	BUFFERS,
+	ALLOCS,
+	FREES,
+	FAILURES,
+	NR_VALUES,
+};
+
+struct memory {
+	char name[16]; /* "carveout0" or "host" */
+	char bandwidth[16];
+	int numa_node;
+	uint64_t value[NR_VALUES];
+};
+
+struct waiter {
+	uint64_t context;
+	uint64_t uid;
+	uint64_t bytes;
+	char state[16];
+	uint64_t bypassed;
+	uint64_t ms;
+};
+
+struct device {
+	char name[16];
+	char parent[64]; /* name of the platform or PCI device */
+	char driver[32];
+	uint64_t contexts;
+	uint64_t value[NR_VALUES]; /* sums over the carveouts */
+	struct memory *memories; /* carveouts, then host memory */
+	size_t nr_memories;
+	struct waiter *waiters; /* the first of them, in their order */
+	size_t nr_waiters;
+	uint64_t nr_waiting;
+};
+
+/* Numbers of a context: lines of fdinfo. */
+enum use {
+	USE_BUFFERS,
+	USE_LIVE,
+	USE_HOST,
+	USE_PENDING,
+	USE_OVERDUE,
+	USE_WAITING,
+	USE_CHARGED,
+	NR_USES,
+};
+
+struct context {
+	char device[16];
+	uint64_t id;
+	uint64_t uid;
+	pid_t *pids; /* processes that have it open, or the process that opened it */
+	size_t nr_pids;
+	bool open; /* a process that the caller may see has it open */
+	char comm[32];
+	uint64_t use[NR_USES];
+};
+
+enum charge {
+	CHARGE_CONTEXTS,
+	CHARGE_BUFFERS,
+	CHARGE_BYTES,
+	CHARGE_PENDING,
+	CHARGE_FENCES,
+	CHARGE_WAITS,
+	CHARGE_RESIDENT,
+	CHARGE_EXPORTS,
+	NR_CHARGES,
+};
+
+struct user {
+	uint64_t uid;
+	uint64_t charge[NR_CHARGES];
+};
+
+enum { NR_LIMITS = 11 };
+
+struct snapshot {
+	struct device *devices;
+	size_t nr_devices;
+	struct context *contexts;
+	size_t nr_contexts;
+	struct user *users;
+	size_t nr_users;
+	uint64_t limits[NR_LIMITS];
+	bool all; /* debugfs was read: nothing of other users is missing */
+};
+
+extern const char *const value_names[NR_VALUES];
+extern const char *const use_names[NR_USES];
+extern const char *const charge_names[NR_CHARGES];
+extern const char *const limit_names[NR_LIMITS];
+
+/* snapshot.c */
+int snapshot_read(struct snapshot *s);
+void snapshot_free(struct snapshot *s);
+struct device *snapshot_device(const struct snapshot *s, const char *name);
+
+void limits_read(struct snapshot *s);
+
+/* contexts.c: parts of a snapshot */
+void contexts_read(struct snapshot *s);
+void users_read(struct snapshot *s);
+
+/* processes.c */
+struct context *processes_merge(const struct snapshot *s, size_t *nr);
+
+/* files.c */
+void *grow(void *array, size_t nr, size_t size);
+char *format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *read_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool read_word(char *word, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+uint64_t read_number(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2)));
+int write_text(const char *text, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void copy_word(char *to, size_t size, const char *from);
+
+/* output.c */
+enum color { PLAIN, BOLD, GREEN, YELLOW, MAGENTA, RED, BLUE, CYAN };
+
+bool output_is_terminal(void);
+int output_width(void);
+void output_color(enum color color);
+const char *size_text(uint64_t bytes, char text[16]);
+const char *number_text(uint64_t number, char text[32]);
+const char *user_text(uint64_t uid, char text[33]);
+const char *pids_text(const struct context *c, char text[32]);
+
+/* table.c: text in columns */
+struct column {
+	const char *title;
+	bool right; /* aligned to the right */
+	int rank; /* columns with high ranks are left out where there is no room */
+};
+
+struct table;
+
+struct table *table_new(const struct column *columns, size_t nr);
+void table_add(struct table *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void table_print(struct table *t);
+void table_free(struct table *t);
+
+/* bar.c: a bar of the bytes by state */
+void bar_print(const uint64_t value[NR_VALUES], int width);
+void bar_legend(const uint64_t value[NR_VALUES], int indent);
+
+/* json.c */
+struct json_object;
+struct json_object *json_of_limits(const struct snapshot *s);
+struct json_object *json_of_devices(const struct snapshot *s);
+struct json_object *json_of_snapshot(const struct snapshot *s);
+void json_print(struct json_object *object);
+
+/* options.c: what the commands that show something have in common */
+struct options {
+	bool json;
+	double watch; /* seconds between two outputs, 0: one output */
+	bool force;
+};
+
+int options_parse(struct options *o, int argc, char **argv, const char *allowed,
+		  const char *usage);
+int options_watch(const struct options *o,
+		  int (*show)(const struct options *o, void *arg), void *arg);
+int no_devices(void);
+int no_device(const char *name);
+
+/* the commands */
+int command_show(int argc, char **argv);
 int command_run(int argc, char **argv);
 
 #endif /* ACCMEM_TOOL_H */

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Files of sysfs, debugfs and /proc, and memory. A command that has no memory ends with
+ * a message.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "accmem.h"
+
+static void *checked(void *memory)
+{
+	if (!memory) {
+		fputs("accmem: no memory\n", stderr);
+		exit(STATUS_FAILED);
+	}
+	return memory;
+}
+
+/* Make room for one more element of an array that has @nr of them. */
+void *grow(void *array, size_t nr, size_t size)
+{
+	char *bigger = checked(reallocarray(array, nr + 1, size));
+
+	memset(bigger + nr * size, 0, size);
+	return bigger;
+}
+
+static char *format_list(const char *fmt, va_list list)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, fmt, list) < 0)
+		text = NULL;
+	return checked(text);
+}
+
+char *format(const char *fmt, ...)
+{
+	va_list list;
+	char *text;
+
+	va_start(list, fmt);
+	text = format_list(fmt, list);
+	va_end(list);
+	return text;
+}
+
+/* Return the content of a file; NULL with errno if it cannot be read. */
+static char *read_all(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t size = 0, room = 4096;
+	char *text;
+	ssize_t n;
+
+	if (fd < 0)
+		return NULL;
+	text = checked(malloc(room));
+	while ((n = read(fd, text + size, room - 1 - size)) > 0) {
+		size += n;
+		if (room - 1 == size) {
+			room *= 2;
+			text = checked(realloc(text, room));
+		}
+	}
+	close(fd);
+	text[size] = '\0';
+	if (n < 0) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+char *read_text(const char *fmt, ...)
+{
+	char *path, *text;
+	va_list list;
+
+	va_start(list, fmt);
+	path = format_list(fmt, list);
+	va_end(list);
+	text = read_all(path);
+	free(path);
+	return text;
+}
+
+/*
+ * Copy a word that a program may have chosen: without bytes that would change the
+ * terminal or the line.
+ */
+void copy_word(char *to, size_t size, const char *from)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < size && from[i] && from[i] != '\n'; i++)
+		to[i] = from[i] < ' ' || from[i] > '~' ? '?' : from[i];
+	to[i] = '\0';
+}
+
+bool read_word(char *word, size_t size, const char *fmt, ...)
+{
+	char *path, *text;
+	va_list list;
+
+	va_start(list, fmt);
+	path = format_list(fmt, list);
+	va_end(list);
+	text = read_all(path);
+	free(path);
+	copy_word(word, size, text ? text : "");
+	free(text);
+	return text;
+}
+
+uint64_t read_number(const char *fmt, ...)
+{
+	uint64_t number = UNKNOWN;
+	char *path, *text, *end;
+	va_list list;
+
+	va_start(list, fmt);
+	path = format_list(fmt, list);
+	va_end(list);
+	text = read_all(path);
+	free(path);
+	if (text) {
+		number = strtoull(text, &end, 10);
+		if (end == text || *end != '\n')
+			number = UNKNOWN;
+	}
+	free(text);
+	return number;
+}
+
+/* Write a line in one call, as the files of sysfs need it. Return 0 or -errno. */
+int write_text(const char *text, const char *fmt, ...)
+{
+	va_list list;
+	int fd, err;
+	char *path;
+
+	va_start(list, fmt);
+	path = format_list(fmt, list);
+	va_end(list);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	err = fd < 0 ? -errno : 0;
+	if (!err && write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return err;
+}

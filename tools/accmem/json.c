@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A snapshot in JSON. accmem.schema.json describes it. A member of which the caller may not
+ * read the value is absent. Sizes are in bytes.
+ */
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "accmem.h"
+
+static void add_text(struct json_object *o, const char *name, const char *text)
+{
+	json_object_object_add(o, name, json_object_new_string(text));
+}
+
+static void add_number(struct json_object *o, const char *name, uint64_t number)
+{
+	if (number != UNKNOWN)
+		json_object_object_add(o, name, json_object_new_uint64(number));
+}
+
+static void add_values(struct json_object *o, const uint64_t value[NR_VALUES])
+{
+	enum value v;
+
+	for (v = 0; v < NR_VALUES; v++)
+		add_number(o, value_names[v], value[v]);
+}
+
+static struct json_object *of_memories(const struct device *d)
+{
+	struct json_object *array = json_object_new_array(), *o;
+	size_t i;
+
+	for (i = 0; i < d->nr_memories; i++) {
+		const struct memory *m = &d->memories[i];
+
+		o = json_object_new_object();
+		add_text(o, "name", m->name);
+		add_text(o, "bandwidth", m->bandwidth);
+		json_object_object_add(o, "numa_node",
+				       json_object_new_int(m->numa_node));
+		add_values(o, m->value);
+		json_object_array_add(array, o);
+	}
+	return array;
+}
+
+static struct json_object *of_waiters(const struct device *d)
+{
+	struct json_object *array = json_object_new_array(), *o;
+	size_t i;
+
+	for (i = 0; i < d->nr_waiters; i++) {
+		const struct waiter *w = &d->waiters[i];
+
+		o = json_object_new_object();
+		add_number(o, "context", w->context);
+		add_number(o, "uid", w->uid);
+		add_number(o, "bytes", w->bytes);
+		add_text(o, "state", w->state);
+		add_number(o, "bypassed", w->bypassed);
+		add_number(o, "milliseconds", w->ms);
+		json_object_array_add(array, o);
+	}
+	return array;
+}
+
+struct json_object *json_of_devices(const struct snapshot *s)
+{
+	struct json_object *array = json_object_new_array(), *o;
+	size_t i;
+
+	for (i = 0; i < s->nr_devices; i++) {
+		const struct device *d = &s->devices[i];
+
+		o = json_object_new_object();
+		add_text(o, "name", d->name);
+		add_text(o, "parent", d->parent);
+		add_text(o, "driver", d->driver);
+		add_number(o, "contexts", d->contexts);
+		add_values(o, d->value);
+		json_object_object_add(o, "memories", of_memories(d));
+		if (d->nr_waiting != UNKNOWN) {
+			add_number(o, "waiting", d->nr_waiting);
+			json_object_object_add(o, "waiters", of_waiters(d));
+		}
+		json_object_array_add(array, o);
+	}
+	return array;
+}
+
+static struct json_object *of_context(const struct context *c)
+{
+	/* the lines of fdinfo, with the names of members */
+	static const char *const names[NR_USES] = {
+		[USE_BUFFERS] = "buffers",
+		[USE_LIVE] = "live_bytes",
+		[USE_HOST] = "host_bytes",
+		[USE_PENDING] = "pending_bytes",
+		[USE_OVERDUE] = "overdue_bytes",
+		[USE_WAITING] = "waiting",
+		[USE_CHARGED] = "charged_bytes",
+	};
+	struct json_object *o = json_object_new_object();
+	struct json_object *pids = json_object_new_array();
+	enum use u;
+	size_t i;
+
+	add_text(o, "device", c->device);
+	add_number(o, "context", c->id);
+	add_number(o, "uid", c->uid);
+	add_text(o, "command", c->comm);
+	json_object_object_add(o, "open", json_object_new_boolean(c->open));
+	for (i = 0; i < c->nr_pids; i++)
+		json_object_array_add(pids, json_object_new_int(c->pids[i]));
+	json_object_object_add(o, "pids", pids);
+	for (u = 0; u < NR_USES; u++)
+		add_number(o, names[u], c->use[u]);
+	return o;
+}
+
+static struct json_object *of_contexts(const struct snapshot *s)
+{
+	struct json_object *array = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < s->nr_contexts; i++)
+		json_object_array_add(array, of_context(&s->contexts[i]));
+	return array;
+}
+
+static struct json_object *of_users(const struct snapshot *s)
+{
+	static const char *const names[NR_CHARGES] = {
+		[CHARGE_CONTEXTS] = "contexts",
+		[CHARGE_BUFFERS] = "buffers",
+		[CHARGE_BYTES] = "charged_bytes",
+		[CHARGE_PENDING] = "pending",
+		[CHARGE_FENCES] = "fences",
+		[CHARGE_WAITS] = "waits",
+		[CHARGE_RESIDENT] = "resident_bytes",
+		[CHARGE_EXPORTS] = "exports",
+	};
+	struct json_object *array = json_object_new_array(), *o;
+	enum charge c;
+	size_t i;
+
+	for (i = 0; i < s->nr_users; i++) {
+		o = json_object_new_object();
+		add_number(o, "uid", s->users[i].uid);
+		for (c = 0; c < NR_CHARGES; c++)
+			add_number(o, names[c], s->users[i].charge[c]);
+		json_object_array_add(array, o);
+	}
+	return array;
+}
+
+struct json_object *json_of_limits(const struct snapshot *s)
+{
+	struct json_object *o = json_object_new_object();
+	size_t i;
+
+	for (i = 0; i < NR_LIMITS; i++)
+		add_number(o, limit_names[i], s->limits[i]);
+	return o;
+}
+
+struct json_object *json_of_snapshot(const struct snapshot *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "schema", json_object_new_int(1));
+	json_object_object_add(o, "complete", json_object_new_boolean(s->all));
+	json_object_object_add(o, "devices", json_of_devices(s));
+	json_object_object_add(o, "contexts", of_contexts(s));
+	json_object_object_add(o, "users", of_users(s));
+	json_object_object_add(o, "limits", json_of_limits(s));
+	return o;
+}
+
+/* Print an object in one line, and free it. */
+void json_print(struct json_object *object)
+{
+	puts(json_object_to_json_string_ext(object,
+					    JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(object);
+}

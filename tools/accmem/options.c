@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The options that commands share, and messages that several commands print.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "accmem.h"
+
+#define WATCH_SECONDS 2.0
+#define WATCH_LEAST 0.1
+#define WATCH_MOST 86400.0
+
+static bool seconds_parse(double *seconds, const char *text)
+{
+	char *end;
+
+	*seconds = WATCH_SECONDS;
+	if (!text)
+		return true;
+	*seconds = strtod(text, &end);
+	return end != text && !*end && *seconds >= WATCH_LEAST &&
+	       *seconds <= WATCH_MOST;
+}
+
+static int usage_error(const char *usage)
+{
+	fputs(usage, stderr);
+	return STATUS_USAGE;
+}
+
+/*
+ * Parse the options; @allowed has the first letters of those that the command has. Return
+ * -1, or the status with which the command has to end. optind is that of getopt().
+ */
+int options_parse(struct options *o, int argc, char **argv, const char *allowed,
+		  const char *usage)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "watch", optional_argument, NULL, 'w' },
+		{ "force", no_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	memset(o, 0, sizeof(*o));
+	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		if (c == 'h') {
+			fputs(usage, stdout);
+			return STATUS_OK;
+		}
+		if (c == '?' || !strchr(allowed, c))
+			return usage_error(usage);
+		if (c == 'w' && !seconds_parse(&o->watch, optarg)) {
+			fprintf(stderr,
+				"accmem: --watch: %s is not a number of seconds from %.1f to %.0f\n",
+				optarg, WATCH_LEAST, WATCH_MOST);
+			return STATUS_USAGE;
+		}
+		o->json |= c == 'j';
+		o->force |= c == 'f';
+	}
+	return -1;
+}
+
+/*
+ * Show once, or again and again until a signal ends the command. On a terminal each output
+ * replaces the one before.
+ */
+int options_watch(const struct options *o,
+		  int (*show)(const struct options *o, void *arg), void *arg)
+{
+	struct timespec pause = {
+		.tv_sec = o->watch,
+		.tv_nsec = (o->watch - (time_t)o->watch) * 1e9,
+	};
+	int status;
+
+	for (;;) {
+		if (o->watch && !o->json && output_is_terminal())
+			fputs("\033[H\033[J", stdout);
+		status = show(o, arg);
+		if (fflush(stdout) || ferror(stdout))
+			return STATUS_FAILED;
+		if (!o->watch)
+			return status;
+		nanosleep(&pause, NULL);
+	}
+}
+
+int no_devices(void)
+{
+	fputs("accmem: there is no device: the module accmem is not loaded, or it has none\n",
+	      stderr);
+	return STATUS_NO_DEVICE;
+}
+
+int no_device(const char *name)
+{
+	fprintf(stderr, "accmem: there is no device %s\n", name);
+	return STATUS_NO_DEVICE;
+}

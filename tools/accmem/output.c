@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Output to a terminal or a file: its width, colors, and numbers as text.
+ *
+ * Colors are used on a terminal only, and not if NO_COLOR is set (no-color.org) or TERM is
+ * dumb.
+ */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "accmem.h"
+
+#define WIDTH_DEFAULT 80
+#define WIDTH_LEAST 40
+#define WIDTH_MOST 500
+
+bool output_is_terminal(void)
+{
+	return isatty(STDOUT_FILENO);
+}
+
+/* The columns of the terminal, else of the variable COLUMNS, else 80. */
+int output_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	int width = 0;
+
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		width = size.ws_col;
+	else if (columns)
+		width = atoi(columns);
+	if (width <= 0)
+		return WIDTH_DEFAULT;
+	if (width < WIDTH_LEAST)
+		return WIDTH_LEAST;
+	return width > WIDTH_MOST ? WIDTH_MOST : width;
+}
+
+static bool has_colors(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return output_is_terminal() && !(no && *no) && term &&
+	       strcmp(term, "dumb");
+}
+
+void output_color(enum color color)
+{
+	static const char *const codes[] = {
+		[PLAIN] = "0",	  [BOLD] = "1", [GREEN] = "32", [YELLOW] = "33",
+		[MAGENTA] = "35", [RED] = "31", [BLUE] = "34",	[CYAN] = "36",
+	};
+
+	if (has_colors())
+		printf("\033[%sm", codes[color]);
+}
+
+/* Bytes in the largest unit in which they are at least 1, with three digits. */
+const char *size_text(uint64_t bytes, char text[16])
+{
+	static const char units[] = "KMGTPE";
+	double value = bytes;
+	int unit = -1;
+
+	if (bytes == UNKNOWN)
+		return "?";
+	while (value >= 1024 || (unit >= 0 && value >= 999.5)) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit < 0)
+		snprintf(text, 16, "%u", (unsigned int)bytes);
+	else
+		snprintf(text, 16, "%.*f%c",
+			 value < 9.995 ? 2 :
+			 value < 99.95 ? 1 :
+					 0,
+			 value, units[unit]);
+	return text;
+}
+
+const char *number_text(uint64_t number, char text[32])
+{
+	if (number == UNKNOWN)
+		return "?";
+	snprintf(text, 32, "%llu", (unsigned long long)number);
+	return text;
+}
+
+/* The name of a user, or the number of a user without a name. */
+const char *user_text(uint64_t uid, char text[33])
+{
+	struct passwd *user;
+
+	if (uid == UNKNOWN)
+		return "?";
+	user = getpwuid(uid);
+	if (user)
+		copy_word(text, 33, user->pw_name);
+	else
+		snprintf(text, 33, "%llu", (unsigned long long)uid);
+	return text;
+}
+
+/* The first process that has a context open, and the number of the others. */
+const char *pids_text(const struct context *c, char text[32])
+{
+	if (!c->nr_pids)
+		return "?";
+	if (c->nr_pids > 1)
+		snprintf(text, 32, "%d+%zu", c->pids[0], c->nr_pids - 1);
+	else
+		snprintf(text, 32, "%d", c->pids[0]);
+	return text;
+}
