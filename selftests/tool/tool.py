@@ -244,6 +244,27 @@ def waiters_are_shown_in_their_order(name):
 
 
 @test
+def who_finds_processes_and_addresses(name):
+    with held("open", "/dev/" + name, 6 * MIB) as one:
+        found = json.loads(accmem("who", "--json", str(one.pid)))
+        same([c["pids"] for c in found["contexts"]], [[one.pid]], "contexts")
+        same([b["length"] for b in found["buffers"]], [6 * MIB], "buffers")
+        buffer = found["buffers"][0]
+        need(f" {buffer['address']:#x} {buffer['length']} " in
+             read(f"{DEBUGFS}/{name}/buffers"), "the address is not in debugfs")
+        for address in buffer["address"], buffer["address"] + 6 * MIB - 1:
+            by_address = json.loads(accmem("who", "--json", hex(address)))
+            same(by_address, found, hex(address))
+        need(str(one.pid) in accmem("who", hex(buffer["address"])), "no process")
+        for address in buffer["address"] - 1, buffer["address"] + 6 * MIB, 0, 2**64 - 1:
+            need("no buffer has" in accmem("who", hex(address), status=1))
+        need("may not see" in accmem("who", "1", status=1))
+    for wrong in "", "x", "0x", "-1", "1x", "0x1g", "99999999999999999999":
+        accmem("who", wrong, status=2)
+    idle(name)
+
+
+@test
 def a_user_sees_capacities_and_own_contexts(name):
     path = "/dev/" + name
     mode = os.stat(path).st_mode & 0o777
@@ -269,6 +290,8 @@ def a_user_sees_capacities_and_own_contexts(name):
                 same(device["free_bytes"], device["capacity"] - 8 * MIB, "free")
                 need("live_bytes" not in device and "waiters" not in device)
                 need("root" not in accmem(user=True).replace("Root", ""), "root is shown")
+                need(str(own.pid) in accmem("who", str(own.pid), user=True))
+                accmem("who", str(one.pid), user=True, status=1)
         finally:
             os.chmod(path, mode)
     idle(name)
@@ -286,11 +309,12 @@ def colors_are_for_terminals(name):
 
 @test
 def no_line_is_wider_than_the_terminal(name):
-    with held("open", "/dev/" + name, 8 * MIB), held("pending", "/dev/" + name):
+    with held("open", "/dev/" + name, 8 * MIB) as one, held("pending", "/dev/" + name):
         for columns in 80, 200:
-            text = accmem(columns=columns)
-            longest = max(text.splitlines(), key=len)
-            need(len(longest) <= columns, f"{columns}: {longest}")
+            for words in (), ("who", str(one.pid)):
+                text = accmem(*words, columns=columns)
+                longest = max(text.splitlines(), key=len)
+                need(len(longest) <= columns, f"{columns}: {longest}")
     idle(name)
 
 

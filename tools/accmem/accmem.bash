@@ -7,7 +7,8 @@
 _accmem_words()
 {
 	case "${COMP_WORDS[1]}:$COMP_CWORD" in
-	*:1) echo "run --json --watch --help" ;;
+	*:1) echo "who run --json --watch --help" ;;
+	who:*) echo "--json --watch --help" && pgrep . ;;
 	esac
 }
 

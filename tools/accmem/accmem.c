@@ -12,6 +12,7 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{ "who", command_who },
 	{ "run", command_run },
 };
 

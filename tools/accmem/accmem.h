@@ -144,6 +144,22 @@ struct device *snapshot_device(const struct snapshot *s, const char *name);
 
 void limits_read(struct snapshot *s);
 
+/* buffers.c */
+struct buffer {
+	char device[16];
+	uint64_t context;
+	uint64_t address;
+	uint64_t length;
+	uint64_t footprint;
+	unsigned int runs;
+	unsigned int cache_mode;
+	unsigned int carveout;
+	bool host;
+	bool mapped;
+};
+
+bool buffers_read(struct buffer **buffers, size_t *nr, const char *device);
+
 /* contexts.c: parts of a snapshot */
 void contexts_read(struct snapshot *s);
 void users_read(struct snapshot *s);
@@ -198,6 +214,10 @@ struct json_object;
 struct json_object *json_of_limits(const struct snapshot *s);
 struct json_object *json_of_devices(const struct snapshot *s);
 struct json_object *json_of_snapshot(const struct snapshot *s);
+struct json_object *json_of_found(const struct context **contexts,
+				  size_t nr_contexts,
+				  const struct buffer *buffers,
+				  size_t nr_buffers);
 void json_print(struct json_object *object);
 
 /* options.c: what the commands that show something have in common */
@@ -216,6 +236,7 @@ int no_device(const char *name);
 
 /* the commands */
 int command_show(int argc, char **argv);
+int command_who(int argc, char **argv);
 int command_run(int argc, char **argv);
 
 #endif /* ACCMEM_TOOL_H */

@@ -130,6 +130,43 @@ static struct json_object *of_contexts(const struct snapshot *s)
 	return array;
 }
 
+static struct json_object *of_buffer(const struct buffer *b)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_text(o, "device", b->device);
+	add_number(o, "context", b->context);
+	add_number(o, "address", b->address);
+	add_number(o, "length", b->length);
+	add_number(o, "footprint", b->footprint);
+	add_number(o, "runs", b->runs);
+	add_number(o, "cache_mode", b->cache_mode);
+	if (!b->host)
+		add_number(o, "carveout", b->carveout);
+	json_object_object_add(o, "host", json_object_new_boolean(b->host));
+	json_object_object_add(o, "mapped", json_object_new_boolean(b->mapped));
+	return o;
+}
+
+struct json_object *json_of_found(const struct context **contexts,
+				  size_t nr_contexts,
+				  const struct buffer *buffers,
+				  size_t nr_buffers)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_object *array = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < nr_contexts; i++)
+		json_object_array_add(array, of_context(contexts[i]));
+	json_object_object_add(o, "contexts", array);
+	array = json_object_new_array();
+	for (i = 0; i < nr_buffers; i++)
+		json_object_array_add(array, of_buffer(&buffers[i]));
+	json_object_object_add(o, "buffers", array);
+	return o;
+}
+
 static struct json_object *of_users(const struct snapshot *s)
 {
 	static const char *const names[NR_CHARGES] = {
