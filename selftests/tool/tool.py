@@ -244,6 +244,28 @@ def waiters_are_shown_in_their_order(name):
 
 
 @test
+def limits_are_shown_and_set(name):
+    file = PARAMETERS + "/max_bytes_per_user"
+    before = read(file)
+    try:
+        same(accmem("limits", "max_bytes_per_user=3G"),
+             f"max_bytes_per_user={3 << 30}\n", "output")
+        same(read(file), str(3 << 30), "value")
+        same(json.loads(accmem("limits", "--json"))["max_bytes_per_user"], 3 << 30, "json")
+        need(re.search(rf"max_bytes_per_user +{3 << 30}\n", accmem("limits")), "no line")
+        for value in "x", "", "-1", "1.5G", "1\n2", "99999999999999999999":
+            accmem("limits", "max_bytes_per_user=" + value, status=1)
+            same(read(file), str(3 << 30), f"after '{value}'")
+        for other in "max_bytes", "emulated=1G", "../uevent=1", "=1", "max_bytes_per_user":
+            accmem("limits", "max_bytes_per_user=1", other, status=2)
+            same(read(file), str(3 << 30), f"after '{other}'")
+        for key, value in json.loads(accmem("limits", "--json")).items():
+            same(str(value), read(f"{PARAMETERS}/{key}"), key)
+    finally:
+        write(file, before)
+
+
+@test
 def who_finds_processes_and_addresses(name):
     with held("open", "/dev/" + name, 6 * MIB) as one:
         found = json.loads(accmem("who", "--json", str(one.pid)))

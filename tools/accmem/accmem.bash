@@ -7,8 +7,9 @@
 _accmem_words()
 {
 	case "${COMP_WORDS[1]}:$COMP_CWORD" in
-	*:1) echo "who run --json --watch --help" ;;
+	*:1) echo "who limits run --json --watch --help" ;;
 	who:*) echo "--json --watch --help" && pgrep . ;;
+	limits:*) echo "--json --watch --help" && _accmem_limits ;;
 	esac
 }
 

@@ -13,6 +13,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "who", command_who },
+	{ "limits", command_limits },
 	{ "run", command_run },
 };
 

@@ -237,6 +237,7 @@ int no_device(const char *name);
 /* the commands */
 int command_show(int argc, char **argv);
 int command_who(int argc, char **argv);
+int command_limits(int argc, char **argv);
 int command_run(int argc, char **argv);
 
 #endif /* ACCMEM_TOOL_H */
