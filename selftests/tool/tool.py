@@ -126,6 +126,18 @@ def idle(name):
     raise AssertionError(f"{name} is not free again")
 
 
+@contextlib.contextmanager
+def added(description="64M"):
+    """A device that root adds, since retired memory stays retired."""
+    name = accmem("devices", "add", "emulated", description).strip()
+    try:
+        need(re.fullmatch(r"accmem\d+", name), f"'{name}' was added")
+        yield name
+    finally:
+        if os.path.exists(f"{CLASS}/{name}"):
+            accmem("devices", "remove", "--force", name)
+
+
 def agree(found, name):
     """Each number of the JSON is that of the file in sysfs."""
     device = device_of(found, name)
@@ -287,6 +299,31 @@ def who_finds_processes_and_addresses(name):
 
 
 @test
+def devices_are_added_and_removed(_name):
+    before = sorted(glob.glob("/dev/accmem*"))
+    with added("4M+8M/high") as name:
+        need(os.path.exists("/dev/" + name), "no node")
+        device = next(d for d in json.loads(accmem("devices", "--json"))
+                      if d["name"] == name)
+        same([m["capacity"] for m in device["memories"] if m["name"] != "host"],
+             [4 * MIB, 8 * MIB], "carveouts")
+        need(re.search(rf"^{name} +12.0M +2 ", accmem("devices"), re.M), "no line")
+        with held("open", "/dev/" + name) as one:
+            need("--force" in accmem("devices", "remove", name, status=1))
+            need(os.path.exists("/dev/" + name), "it is gone")
+            accmem("devices", "remove", "--force", name)
+            need(not os.path.exists("/dev/" + name), "it stays")
+        same(one.last, "lost\n", "its program")
+        accmem("devices", "remove", name, status=3)
+    same(sorted(glob.glob("/dev/accmem*")), before, "nodes")
+    for text in "", "x", "1M,1M":
+        accmem("devices", "add", "emulated", text, status=1)
+    for words in ("add",), ("add", "pci", "1M"), ("remove",), ("move", "accmem0"):
+        accmem("devices", *words, status=2)
+    same(sorted(glob.glob("/dev/accmem*")), before, "nodes")
+
+
+@test
 def a_user_sees_capacities_and_own_contexts(name):
     path = "/dev/" + name
     mode = os.stat(path).st_mode & 0o777
@@ -333,7 +370,7 @@ def colors_are_for_terminals(name):
 def no_line_is_wider_than_the_terminal(name):
     with held("open", "/dev/" + name, 8 * MIB) as one, held("pending", "/dev/" + name):
         for columns in 80, 200:
-            for words in (), ("who", str(one.pid)):
+            for words in (), ("devices",), ("who", str(one.pid)):
                 text = accmem(*words, columns=columns)
                 longest = max(text.splitlines(), key=len)
                 need(len(longest) <= columns, f"{columns}: {longest}")

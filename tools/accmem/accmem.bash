@@ -3,13 +3,36 @@
 #
 # Completion of the command accmem, for bash.
 
+# Print the devices.
+_accmem_devices()
+{
+	local dir
+
+	for dir in /sys/class/accmem/accmem*; do
+		[ ! -e "$dir" ] || echo "${dir##*/}"
+	done
+}
+
+# Print the limits, with the equal sign that follows.
+_accmem_limits()
+{
+	local file
+
+	for file in /sys/module/accmem/parameters/{max_*,overdue_ms,waiter_reserve_ms}; do
+		[ ! -e "$file" ] || echo "${file##*/}="
+	done
+}
+
 # Print the words that may follow the words of the command line.
 _accmem_words()
 {
 	case "${COMP_WORDS[1]}:$COMP_CWORD" in
-	*:1) echo "who limits run --json --watch --help" ;;
+	*:1) echo "who limits devices run --json --watch --help" ;;
 	who:*) echo "--json --watch --help" && pgrep . ;;
 	limits:*) echo "--json --watch --help" && _accmem_limits ;;
+	devices:2) echo "add remove --json --watch --help" ;;
+	devices:3) [ "${COMP_WORDS[2]}" != add ] || echo "emulated phys" ;;&
+	devices:*) [ "${COMP_WORDS[2]}" != remove ] || echo "--force" "$(_accmem_devices)" ;;
 	esac
 }
 

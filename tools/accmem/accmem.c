@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
 	{ "who", command_who },
 	{ "limits", command_limits },
+	{ "devices", command_devices },
 	{ "run", command_run },
 };
 

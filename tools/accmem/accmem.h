@@ -143,6 +143,7 @@ void snapshot_free(struct snapshot *s);
 struct device *snapshot_device(const struct snapshot *s, const char *name);
 
 void limits_read(struct snapshot *s);
+bool in_use(const struct device *d);
 
 /* buffers.c */
 struct buffer {
@@ -238,6 +239,7 @@ int no_device(const char *name);
 int command_show(int argc, char **argv);
 int command_who(int argc, char **argv);
 int command_limits(int argc, char **argv);
+int command_devices(int argc, char **argv);
 int command_run(int argc, char **argv);
 
 #endif /* ACCMEM_TOOL_H */

@@ -21,6 +21,7 @@ static const char usage[] =
 	"Commands; accmem COMMAND --help describes each:\n"
 	"  who ADDRESS|PID    who holds the memory; what a process holds\n"
 	"  limits             show and set the limits\n"
+	"  devices            list, add and remove devices\n"
 	"  run PROGRAM        run a program with its large allocations on a device\n";
 
 static void show_failed(uint64_t bytes, const char *what)

@@ -316,3 +316,9 @@ struct device *snapshot_device(const struct snapshot *s, const char *name)
 	}
 	return NULL;
 }
+
+/* Return true if programs have the device open, as far as the caller may know. */
+bool in_use(const struct device *d)
+{
+	return d->contexts && d->contexts != UNKNOWN;
+}
