@@ -324,6 +324,21 @@ def devices_are_added_and_removed(_name):
 
 
 @test
+def reset_takes_the_memory(_name):
+    with added() as name:
+        with held("open", "/dev/" + name) as one:
+            need("--force" in accmem("reset", name, status=1))
+        same(one.last, "kept\n", "without --force")
+        with held("open", "/dev/" + name) as one:
+            accmem("reset", "--force", name)
+        same(one.last, "lost\n", "with --force")
+        accmem("reset", name)
+    for wrong in name, "accmem", "../accmem0", "":
+        accmem("reset", wrong, status=3)
+    accmem("reset", status=2)
+
+
+@test
 def a_user_sees_capacities_and_own_contexts(name):
     path = "/dev/" + name
     mode = os.stat(path).st_mode & 0o777

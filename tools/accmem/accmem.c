@@ -12,9 +12,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "who", command_who },
-	{ "limits", command_limits },
-	{ "devices", command_devices },
+	{ "who", command_who },		{ "limits", command_limits },
+	{ "devices", command_devices }, { "reset", command_reset },
 	{ "run", command_run },
 };
 

@@ -22,6 +22,7 @@ static const char usage[] =
 	"  who ADDRESS|PID    who holds the memory; what a process holds\n"
 	"  limits             show and set the limits\n"
 	"  devices            list, add and remove devices\n"
+	"  reset DEVICE       take the memory from all programs\n"
 	"  run PROGRAM        run a program with its large allocations on a device\n";
 
 static void show_failed(uint64_t bytes, const char *what)
