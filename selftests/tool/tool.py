@@ -339,6 +339,27 @@ def reset_takes_the_memory(_name):
 
 
 @test
+def retire_lists_and_retires(_name):
+    with added("64M+64M") as name:
+        accmem("retire", name, "0x10000", "8K")
+        accmem("retire", name + "/carveout1", "1M", "1")
+        same(read(f"{CLASS}/{name}/carveout0/retired_bytes"), "8192", "carveout0")
+        same(read(f"{CLASS}/{name}/carveout1/retired_bytes"), "4096", "carveout1")
+        same(accmem("retire", name).splitlines()[1].split(),
+             ["0x10000", "0x2000", "retired", "admin"], "list")
+        agree(snapshot(), name)
+        for words in ("x", "1"), ("0", "0"), ("64M", "1"), ("0", "1 2"), ("0", "1\n"):
+            accmem("retire", name, *words, status=1)
+        same(read(f"{CLASS}/{name}/retired_bytes"), "12288", "afterwards")
+        lines = accmem("map", name, columns=80).splitlines()
+        cells = [l.split()[1] for l in lines if re.match(r" *0x", l) or re.match(r" +0 ", l)]
+        same(sum(row.count("x") for row in cells), 2, "cells with retired memory")
+        accmem("retire", name, "1", status=2)
+    for wrong in name, "accmem0/carveout99", "../../kernel/mm", "accmem0/..":
+        accmem("retire", wrong, status=3)
+
+
+@test
 def a_user_sees_capacities_and_own_contexts(name):
     path = "/dev/" + name
     mode = os.stat(path).st_mode & 0o777

@@ -27,13 +27,14 @@ _accmem_limits()
 _accmem_words()
 {
 	case "${COMP_WORDS[1]}:$COMP_CWORD" in
-	*:1) echo "who limits devices reset run --json --watch --help" ;;
+	*:1) echo "who limits devices reset retire run --json --watch --help" ;;
 	who:*) echo "--json --watch --help" && pgrep . ;;
 	limits:*) echo "--json --watch --help" && _accmem_limits ;;
 	devices:2) echo "add remove --json --watch --help" ;;
 	devices:3) [ "${COMP_WORDS[2]}" != add ] || echo "emulated phys" ;;&
 	devices:*) [ "${COMP_WORDS[2]}" != remove ] || echo "--force" "$(_accmem_devices)" ;;
 	reset:*) echo "--force --help" && _accmem_devices ;;
+	retire:2) echo "--help" && _accmem_devices ;;
 	esac
 }
 

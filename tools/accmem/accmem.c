@@ -14,7 +14,7 @@ static const struct {
 } commands[] = {
 	{ "who", command_who },		{ "limits", command_limits },
 	{ "devices", command_devices }, { "reset", command_reset },
-	{ "run", command_run },
+	{ "retire", command_retire },	{ "run", command_run },
 };
 
 static int run_command(int argc, char **argv)

@@ -23,6 +23,7 @@ static const char usage[] =
 	"  limits             show and set the limits\n"
 	"  devices            list, add and remove devices\n"
 	"  reset DEVICE       take the memory from all programs\n"
+	"  retire CARVEOUT    list failed memory, or retire memory\n"
 	"  run PROGRAM        run a program with its large allocations on a device\n";
 
 static void show_failed(uint64_t bytes, const char *what)
