@@ -360,6 +360,20 @@ def retire_lists_and_retires(_name):
 
 
 @test
+def map_has_the_cells_of_occupancy(name):
+    with held("open", "/dev/" + name, 8 * MIB):
+        for columns, row in (80, 64), (200, 128):
+            lines = accmem("map", name, columns=columns).splitlines()
+            cells = "".join(l.split()[1] for l in lines[1:-1])
+            need(max(len(l.split()[1]) for l in lines[1:-1]) <= row, "too wide")
+            occupancy = read(f"{DEBUGFS}/{name}/occupancy").splitlines()
+            same(cells, "".join(l.split()[1] for l in occupancy if l[0] != "#"), "cells")
+            need("#" in cells and "." in cells, cells)
+    accmem("map", "accmem99", status=3)
+    idle(name)
+
+
+@test
 def a_user_sees_capacities_and_own_contexts(name):
     path = "/dev/" + name
     mode = os.stat(path).st_mode & 0o777
@@ -393,12 +407,54 @@ def a_user_sees_capacities_and_own_contexts(name):
 
 
 @test
+def a_user_changes_nothing(name):
+    before = snapshot()["limits"]
+    with held("open", "/dev/" + name) as one:
+        for words in ("who", "0x1000"), ("limits", "overdue_ms=1"), ("map",), \
+                ("reset", name), ("reset", "--force", name), ("retire", name), \
+                ("retire", name, "0", "4096"), ("devices", "add", "emulated", "4M"), \
+                ("devices", "remove", "--force", name):
+            need(accmem(*words, user=True, status=1).startswith("accmem: "), words)
+        accmem("devices", user=True)
+        accmem("limits", user=True)
+    same(one.last, "kept\n", "the program")
+    same(snapshot()["limits"], before, "limits")
+    same(read(f"{CLASS}/{name}/retired_bytes"), "0", "retired")
+    idle(name)
+
+
+def on_terminal(*arguments, keys=b"", seconds=0, **environment):
+    """Run the command on a terminal of 80 columns; return what it draws."""
+    pid, fd = pty.fork()
+    if not pid:
+        os.environ.update({"TERM": "xterm", **environment})
+        os.execv(TOOL, [TOOL, *arguments])
+    drawn, end = b"", time.monotonic() + 60
+    quiet = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if select.select([fd], [], [], 0.2)[0]:
+            try:
+                chunk = os.read(fd, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            drawn += chunk
+        if keys and time.monotonic() > quiet:
+            os.write(fd, keys[:1])
+            keys, quiet = keys[1:], time.monotonic() + seconds
+    os.close(fd)
+    same(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, f"status of {arguments}")
+    return drawn.decode()
+
+
+@test
 def colors_are_for_terminals(name):
     with held("open", "/dev/" + name, 8 * MIB):
         need("\033[32m#" in on_terminal(), "no color on a terminal")
         need("\033" not in on_terminal(NO_COLOR="1"), "a color in spite of NO_COLOR")
         need("\033" not in on_terminal(TERM="dumb"), "a color on a dumb terminal")
-        need("\033" not in accmem(), "a color in a file")
+        need("\033" not in accmem() + accmem("map"), "a color in a file")
     idle(name)
 
 
@@ -406,7 +462,7 @@ def colors_are_for_terminals(name):
 def no_line_is_wider_than_the_terminal(name):
     with held("open", "/dev/" + name, 8 * MIB) as one, held("pending", "/dev/" + name):
         for columns in 80, 200:
-            for words in (), ("devices",), ("who", str(one.pid)):
+            for words in (), ("map",), ("devices",), ("who", str(one.pid)):
                 text = accmem(*words, columns=columns)
                 longest = max(text.splitlines(), key=len)
                 need(len(longest) <= columns, f"{columns}: {longest}")
