@@ -459,6 +459,24 @@ def colors_are_for_terminals(name):
 
 
 @test
+def top_shows_processes_and_their_buffers(name):
+    with held("pending", "/dev/" + name):
+        drawn = on_terminal("top", keys=b"\rq", seconds=1, TERM="vt100")
+        need("stream 1 at 0, claimed up to 0, pending buffers 1" in drawn, drawn)
+    idle(name)
+    with held("open", "/dev/" + name, 8 * MIB) as one:
+        address = json.loads(accmem("who", "--json", str(one.pid)))["buffers"][0]["address"]
+        drawn = on_terminal("top", keys=b"wlcpq", seconds=1, TERM="vt100")
+        need(str(one.pid) in drawn and "COMMAND" in drawn, drawn)
+        drawn = on_terminal("top", keys=b"l\rq", seconds=1, TERM="vt100")
+        need(f"buffer {address:#x} of 8.00M" in drawn, drawn)
+        need("\033[32m" in on_terminal("top", keys=b"q"), "no color")
+        need("\033[32m" not in on_terminal("top", keys=b"q", NO_COLOR="1"), "a color")
+    need("needs a terminal" in accmem("top", status=1))
+    idle(name)
+
+
+@test
 def no_line_is_wider_than_the_terminal(name):
     with held("open", "/dev/" + name, 8 * MIB) as one, held("pending", "/dev/" + name):
         for columns in 80, 200:

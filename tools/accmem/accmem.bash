@@ -27,8 +27,9 @@ _accmem_limits()
 _accmem_words()
 {
 	case "${COMP_WORDS[1]}:$COMP_CWORD" in
-	*:1) echo "who map limits devices reset retire run --json --watch --help" ;;
+	*:1) echo "who top map limits devices reset retire run --json --watch --help" ;;
 	who:*) echo "--json --watch --help" && pgrep . ;;
+	top:*) echo "--watch= --help" ;;
 	map:*) echo "--watch --help" && _accmem_devices ;;
 	limits:*) echo "--json --watch --help" && _accmem_limits ;;
 	devices:2) echo "add remove --json --watch --help" ;;

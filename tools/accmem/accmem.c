@@ -12,10 +12,10 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "who", command_who },	      { "map", command_map },
-	{ "limits", command_limits }, { "devices", command_devices },
-	{ "reset", command_reset },   { "retire", command_retire },
-	{ "run", command_run },
+	{ "who", command_who },		{ "top", command_top },
+	{ "map", command_map },		{ "limits", command_limits },
+	{ "devices", command_devices }, { "reset", command_reset },
+	{ "retire", command_retire },	{ "run", command_run },
 };
 
 static int run_command(int argc, char **argv)

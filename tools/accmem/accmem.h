@@ -243,6 +243,7 @@ int command_devices(int argc, char **argv);
 int command_reset(int argc, char **argv);
 int command_retire(int argc, char **argv);
 int command_map(int argc, char **argv);
+int command_top(int argc, char **argv);
 int command_run(int argc, char **argv);
 
 #endif /* ACCMEM_TOOL_H */

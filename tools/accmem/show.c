@@ -20,6 +20,7 @@ static const char usage[] =
 	"  --watch[=SECONDS]  again and again, every 2 seconds\n"
 	"Commands; accmem COMMAND --help describes each:\n"
 	"  who ADDRESS|PID    who holds the memory; what a process holds\n"
+	"  top                a live table of the processes\n"
 	"  map [DEVICE]       a picture of the carveouts\n"
 	"  limits             show and set the limits\n"
 	"  devices            list, add and remove devices\n"
