@@ -12,7 +12,7 @@ LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan pci programs
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
-	install-user uninstall clean $(LANES:%=test-%)
+	user install-user uninstall clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -150,12 +150,21 @@ install: modules_install install-user
 	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
 
 # Without the module: needs no kernel headers
-install-user:
+user:
 	@tools/deps build
+	$(MAKE) -C lib O=$(BUILD) all
+	$(MAKE) -C runtime O=$(BUILD) libraries
+	$(MAKE) -C runtime/preload O=$(BUILD) library
+	$(MAKE) -C tools/accmem O=$(BUILD) all
+	$(MAKE) -C tools/replay O=$(BUILD) all
+	$(MAKE) -C tools/tmem-replay O=$(BUILD) all
+
+install-user: user
 	$(MAKE) -C lib O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
+	$(MAKE) -C tools/replay O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/tmem-replay O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(if $(DESTDIR),,udevadm control --reload || true)
 
