@@ -166,6 +166,7 @@ install-user: user
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/replay O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/tmem-replay O=$(BUILD) DESTDIR=$(DESTDIR) install
+	$(if $(DESTDIR),,systemd-sysusers accmem.conf || true)
 	$(if $(DESTDIR),,udevadm control --reload || true)
 
 uninstall:
