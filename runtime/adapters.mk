@@ -176,6 +176,7 @@ test-adapters: all $(CXX_FAKE) $(ADAPTORS) $(ADAPTERS) $(FAKE_LIBRARY)
 install-adapters:
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(INCLUDEDIR)
 	install -m 0755 $(TORCH) $(DESTDIR)$(LIBDIR)
+	ln -sf $(notdir $(TORCH)) $(DESTDIR)$(LIBDIR)/libaccmem_torch.so
 	$(if $(UMF),install -m 0644 $(UMF) $(DESTDIR)$(LIBDIR))
 	install -m 0644 $(HERE)/include/*.hpp $(DESTDIR)$(INCLUDEDIR)
 	install -D -m 0644 -t $(DESTDIR)$(PYTHONDIR) $(HERE)/python/accmem_tensorrt.py
