@@ -6,13 +6,15 @@ ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
 BUILD := $(ROOT)/build
 # What tools/compile stands before
 export PATH := $(BUILD)/compilers:$(patsubst $(BUILD)/compilers:%,%,$(PATH))
+VERSION := $(shell cat $(ROOT)/VERSION)
+DKMSDIR = $(DESTDIR)/usr/src/accmem-$(VERSION)
 KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan pci programs
 
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
-	user install-user uninstall clean $(LANES:%=test-%)
+	user install-user install-dkms uninstall clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -51,6 +53,7 @@ help:
 	@echo '  make modules          accmem.ko for the running kernel'
 	@echo '  make install          module, libraries, accmem, manual pages, udev rule'
 	@echo '  make install-user     the same without the module, and without kernel headers'
+	@echo '  make install-dkms     the source of the module, for DKMS'
 	@echo '  make uninstall        remove what install has installed'
 	@echo '  make modules_install  the module only'
 	@echo '  make clean            remove build/'
@@ -168,6 +171,14 @@ install-user: user
 	$(MAKE) -C tools/tmem-replay O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(if $(DESTDIR),,systemd-sysusers accmem.conf || true)
 	$(if $(DESTDIR),,udevadm control --reload || true)
+
+# The files that a build of the module alone reads, and no objects of another build
+install-dkms:
+	find Kbuild VERSION compat driver include lib uapi -type f \
+		\( -name 'Kbuild*' -o -name VERSION -o -name '*.[ch]' \) ! -name '*.mod.c' \
+		! -path 'lib/host/*' ! -path '*/tests/*' \
+		-exec install -D -m 0644 '{}' '$(DKMSDIR)/{}' ';'
+	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms.conf >$(DKMSDIR)/dkms.conf
 
 uninstall:
 	rm -rf $(BUILD)/installed
