@@ -14,7 +14,7 @@ LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan pci programs
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
-	user install-user install-dkms uninstall clean $(LANES:%=test-%)
+	user install-user install-dkms uninstall deb clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -56,6 +56,7 @@ help:
 	@echo '  make install-dkms     the source of the module, for DKMS'
 	@echo '  make uninstall        remove what install has installed'
 	@echo '  make modules_install  the module only'
+	@echo '  make deb              packages for Debian, in build/deb'
 	@echo '  make clean            remove build/'
 	@echo 'Missing packages are installed with apt-get, and named before.'
 
@@ -179,6 +180,9 @@ install-dkms:
 		! -path 'lib/host/*' ! -path '*/tests/*' \
 		-exec install -D -m 0644 '{}' '$(DKMSDIR)/{}' ';'
 	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms.conf >$(DKMSDIR)/dkms.conf
+
+deb:
+	@packaging/make-deb
 
 uninstall:
 	rm -rf $(BUILD)/installed
