@@ -3,13 +3,14 @@
 #
 # The kernels that tools/vm can boot, and the paths of their parts. Stock kernels are
 # packages of Debian. tools/kernels/build builds the others from Debian's source and the
-# fragments beside this file. Sourced after common.sh.
+# fragments beside this file. A directory, with an absolute path, is the kernel that is
+# installed in the system whose root it is. Sourced after common.sh.
 
 kernels_all=(stock-6.1 stock-6.12 stock-7.3 debug-6.12 kcsan-6.12)
 
 kernel_is_known()
 {
-	[[ " ${kernels_all[*]} " = *" $1 "* ]]
+	[[ " ${kernels_all[*]} " = *" $1 "* ]] || compgen -G "$1/boot/vmlinuz-*" >/dev/null
 }
 
 kernel_release()
@@ -32,6 +33,19 @@ kernel_dir()
 	echo "$ACCMEM_CACHE/kernels/$1-${source##*"$(kernel_release "$1")"-}-${hash:0:12}"
 }
 
+# installed_path ROOT image|headers|modules: print the path of a part of the newest kernel
+installed_path()
+{
+	local image
+
+	image=$(compgen -G "$1/boot/vmlinuz-*" | sort -V | tail -n 1)
+	case $2 in
+	image) echo "$image" ;;
+	headers) echo "$1/usr/src/linux-headers-${image##*/vmlinuz-}" ;;
+	modules) echo "$1/lib/modules/${image##*/vmlinuz-}" ;;
+	esac
+}
+
 # kernel_path NAME image|headers|modules: print the path of a part of a kernel
 kernel_path()
 {
@@ -40,6 +54,10 @@ kernel_path()
 	case $1 in
 	stock-*)
 		"$ACCMEM_ROOT/tools/deps" path "$2-$(kernel_release "$1")"
+		return
+		;;
+	/*)
+		installed_path "$1" "$2"
 		return
 		;;
 	esac
@@ -60,6 +78,7 @@ kernel_is_ready()
 	stock-*)
 		[ -e "$ACCMEM_CACHE/current/$1" ]
 		;;
+	/*) ;;
 	*)
 		source=$ACCMEM_CACHE/current/source-$(kernel_release "$1")
 		[ -e "$source" ] && [ -e "$(kernel_dir "$1")/.accmem-done" ]
