@@ -14,7 +14,7 @@ LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan pci programs
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
-	user install-user install-dkms uninstall deb clean $(LANES:%=test-%)
+	user install-user install-dkms uninstall deb check-deb clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -45,6 +45,7 @@ help:
 	@echo '  make bench-runtime    what pools cost, beside other allocators'
 	@echo '  make check            style and static checks'
 	@echo '  make selftests        build the programs of selftests/, for tools/vm'
+	@echo '  make check-deb        packages of make deb on a bare Debian 12 and 13, as root'
 	@echo '  make htmldocs         Documentation/ as HTML, in build/html'
 	@echo '  make pictures         draw the pictures of README.md again'
 	@echo '  tools/vm --help       one command on one kernel'
@@ -183,6 +184,9 @@ install-dkms:
 
 deb:
 	@packaging/make-deb
+
+check-deb:
+	@packaging/check-deb
 
 uninstall:
 	rm -rf $(BUILD)/installed
