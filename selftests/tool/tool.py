@@ -423,14 +423,14 @@ def a_user_changes_nothing(name):
     idle(name)
 
 
-def on_terminal(*arguments, keys=b"", seconds=0, **environment):
+def on_terminal(*arguments, keys=b"", seconds=0.5, **environment):
     """Run the command on a terminal of 80 columns; return what it draws."""
     pid, fd = pty.fork()
     if not pid:
         os.environ.update({"TERM": "xterm", **environment})
         os.execv(TOOL, [TOOL, *arguments])
     drawn, end = b"", time.monotonic() + 60
-    quiet = time.monotonic() + seconds
+    quiet = None  # a key before the end of a picture would suppress the rest
     while time.monotonic() < end:
         if select.select([fd], [], [], 0.2)[0]:
             try:
@@ -440,7 +440,8 @@ def on_terminal(*arguments, keys=b"", seconds=0, **environment):
             if not chunk:
                 break
             drawn += chunk
-        if keys and time.monotonic() > quiet:
+            quiet = time.monotonic() + seconds
+        if keys and quiet and time.monotonic() > quiet:
             os.write(fd, keys[:1])
             keys, quiet = keys[1:], time.monotonic() + seconds
     os.close(fd)
