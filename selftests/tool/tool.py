@@ -471,7 +471,9 @@ def top_shows_processes_and_their_buffers(name):
         need(str(one.pid) in drawn and "COMMAND" in drawn, drawn)
         drawn = on_terminal("top", keys=b"l\rq", seconds=1, TERM="vt100")
         need(f"buffer {address:#x} of 8.00M" in drawn, drawn)
-        need("\033[32m" in on_terminal("top", keys=b"q"), "no color")
+    idle(name)
+    with held("open", "/dev/" + name, int(read(f"{CLASS}/{name}/capacity")) // 4):
+        need("\033[32m#" in on_terminal("top", keys=b"q"), "no color")
         need("\033[32m" not in on_terminal("top", keys=b"q", NO_COLOR="1"), "a color")
     need("needs a terminal" in accmem("top", status=1))
     idle(name)
