@@ -165,14 +165,13 @@ static int export_prepare(struct accmem_context *ctx,
 /* Make the dma-buf. On success it owns @export. */
 static struct dma_buf *export_make(struct accmem_export *export)
 {
-	bool read_only = export->flags & ACCMEM_EXPORT_READ_ONLY;
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dma_buf;
 
-	info.ops = read_only ? &accmem_export_ops_read_only :
-			       &accmem_export_ops;
+	info.ops = accmem_export_map_ops(export);
 	info.size = export->size;
-	info.flags = read_only ? O_RDONLY : O_RDWR;
+	info.flags = export->flags & ACCMEM_EXPORT_READ_ONLY ? O_RDONLY :
+							       O_RDWR;
 	info.resv = &export->resv;
 	info.priv = export;
 	dma_buf = dma_buf_export(&info);

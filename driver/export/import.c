@@ -20,10 +20,9 @@
 static int import_check(const struct accmem_context *ctx,
 			const struct dma_buf *dma_buf)
 {
-	const struct accmem_export *export = dma_buf->priv;
+	const struct accmem_export *export = accmem_export_of(dma_buf);
 
-	if (dma_buf->ops != &accmem_export_ops &&
-	    dma_buf->ops != &accmem_export_ops_read_only)
+	if (!export)
 		return -EOPNOTSUPP;
 	if (export->exports != ctx->carveouts->exports)
 		return -EXDEV;

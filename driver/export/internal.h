@@ -18,8 +18,9 @@ struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
 				      u64 *offset, u64 *room);
 
 /* map.c */
-extern const struct dma_buf_ops accmem_export_ops;
-extern const struct dma_buf_ops accmem_export_ops_read_only;
+const struct dma_buf_ops *
+accmem_export_map_ops(const struct accmem_export *export);
+struct accmem_export *accmem_export_of(const struct dma_buf *dma_buf);
 
 /* release.c */
 void accmem_export_drop(struct accmem_export *export);

@@ -430,18 +430,8 @@ static int map_vmap_pages(struct accmem_export *export, struct iosys_map *map)
 /*
  * The memory has no side effects, so that importers may access it as system memory. Some
  * importers (videobuf2) do so with every dma-buf. For I/O memory, their call of
- * dma_buf_vunmap() would be a BUG(). Only uncached memory of arm64 is I/O memory, since it
- * refuses accesses that are not aligned.
+ * dma_buf_vunmap() would be a BUG().
  */
-static void map_set_frames(const struct accmem_bo *bo, struct iosys_map *map,
-			   void __iomem *address)
-{
-	if (IS_ENABLED(CONFIG_ARM64) && bo->cache_mode == ACCMEM_CACHE_UC)
-		iosys_map_set_vaddr_iomem(map, address);
-	else
-		iosys_map_set_vaddr(map, (void __force *)address);
-}
-
 static int map_vmap_frames(struct accmem_export *export, struct iosys_map *map)
 {
 	struct accmem_bo *bo = export->bo;
@@ -453,24 +443,27 @@ static int map_vmap_frames(struct accmem_export *export, struct iosys_map *map)
 	address = accmem_cache_mode_ioremap(bo->cache_mode, at, export->size);
 	if (!address)
 		return -ENOMEM;
-	map_set_frames(bo, map, address);
+	iosys_map_set_vaddr(map, (void __force *)address);
 	return 0;
 }
 
 static int map_vmap(struct dma_buf *dma_buf, struct iosys_map *map)
 {
 	struct accmem_export *export = dma_buf->priv;
-	int err = READ_ONCE(export->error);
+	int err;
 
-	if (err)
-		return err;
-	err = map_has_pages(export) ? map_vmap_pages(export, map) :
-				      map_vmap_frames(export, map);
-	if (err)
-		return err;
-	map_touch(export);
+	/* Linux 6.1 calls without the dma_resv: a revocation sees the count, or is seen. */
 	atomic_inc(&export->nr_mapped);
-	return 0;
+	smp_mb__after_atomic();
+	err = READ_ONCE(export->error);
+	if (!err)
+		err = map_has_pages(export) ? map_vmap_pages(export, map) :
+					      map_vmap_frames(export, map);
+	if (err)
+		map_uncount(export);
+	else
+		map_touch(export);
+	return err;
 }
 
 static void map_vunmap(struct dma_buf *dma_buf, struct iosys_map *map)
@@ -480,13 +473,12 @@ static void map_vunmap(struct dma_buf *dma_buf, struct iosys_map *map)
 	if (map_has_pages(export))
 		vunmap(map->vaddr);
 	else
-		iounmap(map->is_iomem ? map->vaddr_iomem :
-					(void __force __iomem *)map->vaddr);
+		iounmap((void __force __iomem *)map->vaddr);
 	map_uncount(export);
 }
 
 /* With pin, the kernel holds the dma_resv for map and unmap on all versions. */
-const struct dma_buf_ops accmem_export_ops = {
+static const struct dma_buf_ops map_ops = {
 	.attach = map_attach,
 	.pin = map_pin,
 	.unpin = map_unpin,
@@ -501,10 +493,11 @@ const struct dma_buf_ops accmem_export_ops = {
 };
 
 /*
- * Without vmap: the kernel does not say whether an importer writes through the mapping. A
- * write to a read-only mapping would be an oops, and an error of vmap is a warning.
+ * Without vmap, whose errors are warnings of the kernel. For memory that is read-only: the
+ * kernel does not say whether an importer writes through the mapping. And for uncached
+ * memory of arm64, which refuses accesses that are not aligned.
  */
-const struct dma_buf_ops accmem_export_ops_read_only = {
+static const struct dma_buf_ops map_ops_without_vmap = {
 	.attach = map_attach,
 	.pin = map_pin,
 	.unpin = map_unpin,
@@ -515,3 +508,36 @@ const struct dma_buf_ops accmem_export_ops_read_only = {
 	.end_cpu_access = map_end_cpu_access,
 	.mmap = map_mmap,
 };
+
+/**
+ * accmem_export_map_ops() - choose the operations of a dma-buf
+ * @export: the export
+ *
+ * Context: Any context.
+ * Return: the operations.
+ */
+const struct dma_buf_ops *
+accmem_export_map_ops(const struct accmem_export *export)
+{
+	bool aligned_only = IS_ENABLED(CONFIG_ARM64) &&
+			    export->bo->cache_mode == ACCMEM_CACHE_UC;
+
+	return export->flags & ACCMEM_EXPORT_READ_ONLY || aligned_only ?
+		       &map_ops_without_vmap :
+		       &map_ops;
+}
+
+/**
+ * accmem_export_of() - get the export of a dma-buf
+ * @dma_buf: a dma-buf of any driver
+ *
+ * Context: Any context.
+ * Return: the export, or NULL if the dma-buf is of another driver.
+ */
+struct accmem_export *accmem_export_of(const struct dma_buf *dma_buf)
+{
+	return dma_buf->ops == &map_ops ||
+			       dma_buf->ops == &map_ops_without_vmap ?
+		       dma_buf->priv :
+		       NULL;
+}
