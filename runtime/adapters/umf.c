@@ -128,20 +128,22 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	const struct accmem_umf_params none = { .size = sizeof(none) };
 	const struct accmem_umf_params *params = data ? data : &none;
 	struct accmem_info info;
-	uint32_t exportable = 0;
+	uint32_t exportable = 0, reserved = 0;
 	umf_result_t made;
 	struct provider *p;
 	int ret;
 
 	/* later members are not read from a program that does not have them */
-	if (params->size == sizeof(*params))
+	if (params->size == sizeof(*params)) {
 		exportable = params->exportable;
+		reserved = params->reserved;
+	}
 	if ((params->size && params->size != PARAMS_SIZE_1 &&
 	     params->size != sizeof(*params)) ||
-	    params->unmapped > 1 || exportable > 1) {
-		accmem_set_last_error("size %u, unmapped %u, exportable %u",
-				      params->size, params->unmapped,
-				      exportable);
+	    params->unmapped > 1 || exportable > 1 || reserved) {
+		accmem_set_last_error(
+			"size %u, unmapped %u, exportable %u, reserved %u",
+			params->size, params->unmapped, exportable, reserved);
 		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 	}
 	p = calloc(1, sizeof(*p));

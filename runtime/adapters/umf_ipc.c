@@ -77,7 +77,8 @@ int accmem_umf_ipc_get(struct accmem_pool *pool, const void *pointer,
 
 int accmem_umf_ipc_put(const struct umf_ipc *ipc)
 {
-	if (ipc->magic != UMF_IPC_MAGIC || !umf_ipc_is_open(ipc, ipc->fd))
+	if (ipc->magic != UMF_IPC_MAGIC || ipc->pid != getpid() ||
+	    !umf_ipc_is_open(ipc, ipc->fd))
 		return umf_ipc_invalid("no export of this process");
 	close(ipc->fd);
 	return 0;

@@ -20,7 +20,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "acl/error.h"
@@ -28,6 +27,10 @@
 #include "acl/share.h"
 #include "acl/socket.h"
 #include "core/util.h"
+
+#define MAX_PEERS 64 /* connections that have sent no request yet */
+#define PATIENCE_MS 1000
+#define PAUSE_MS 10
 
 /**
  * struct named - a process that may import a share
@@ -120,21 +123,77 @@ static void serve(int connection)
 	pthread_mutex_unlock(&accmem_acl_shares_lock);
 }
 
+/**
+ * struct peers - what the thread waits for
+ * @fds: the socket, then the connections in the order of their ages
+ * @until: when a connection without a request is closed, in milliseconds
+ * @count: number of connections
+ */
+struct peers {
+	struct pollfd fds[1 + MAX_PEERS];
+	int64_t until[1 + MAX_PEERS];
+	unsigned int count;
+};
+
+static void peer_close(struct peers *peers, unsigned int i)
+{
+	unsigned int behind = peers->count - i;
+
+	close(peers->fds[i].fd);
+	memmove(&peers->fds[i], &peers->fds[i + 1],
+		behind * sizeof(*peers->fds));
+	memmove(&peers->until[i], &peers->until[i + 1],
+		behind * sizeof(*peers->until));
+	peers->count--;
+}
+
+/* Serve the connections that have a request, and close those that are too old. */
+static void peers_serve(struct peers *peers)
+{
+	const int64_t now = accmem_acl_socket_now_ms();
+	unsigned int i = 1;
+
+	while (i <= peers->count) {
+		if (peers->fds[i].revents)
+			serve(peers->fds[i].fd);
+		if (peers->fds[i].revents || now >= peers->until[i])
+			peer_close(peers, i);
+		else
+			i++;
+	}
+}
+
+/* The oldest connection is closed for a new one. False: the socket is no more. */
+static bool peer_accept(struct peers *peers)
+{
+	int fd = accept4(peers->fds[0].fd, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0 && (errno == EBADF || errno == ENOTSOCK || errno == EINVAL))
+		return false;
+	if (fd < 0) {
+		/* too many open files, or a peer that has gone */
+		poll(NULL, 0, PAUSE_MS);
+		return true;
+	}
+	if (peers->count == MAX_PEERS)
+		peer_close(peers, 1);
+	peers->count++;
+	peers->fds[peers->count] =
+		(struct pollfd){ .fd = fd, .events = POLLIN };
+	peers->until[peers->count] = accmem_acl_socket_now_ms() + PATIENCE_MS;
+	return true;
+}
+
 static void *server_work(void *argument)
 {
-	const struct timespec pause = { .tv_nsec = 10000000 };
-	int fd = (intptr_t)argument, connection;
+	struct peers peers = {
+		.fds[0] = { .fd = (intptr_t)argument, .events = POLLIN },
+	};
 
-	for (;;) {
-		connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-		if (connection >= 0) {
-			serve(connection);
-			close(connection);
-		} else {
-			/* too many open files, or a peer that has gone */
-			nanosleep(&pause, NULL);
-		}
-	}
+	do {
+		poll(peers.fds, 1 + peers.count, peers.count ? PAUSE_MS : -1);
+		peers_serve(&peers);
+	} while (!peers.fds[0].revents || peer_accept(&peers));
 	return NULL;
 }
 

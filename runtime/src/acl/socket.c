@@ -4,28 +4,36 @@
  *
  * The socket has a name in the abstract namespace, which all users see and may connect to.
  * A process answers only processes of its own effective user, and believes only answers of
- * these. The kernel reports the user and the process of either side (SO_PEERCRED). A peer
- * that does nothing is left after a time.
+ * these. The kernel reports the user and the process of either side (SO_PEERCRED). No
+ * call blocks: signals and stops of the process do not change the time that a peer has.
+ *
+ * A peer of any user can send a descriptor whose last close takes long, and so delay the
+ * answers. Linux 6.16 and later refuse such descriptors (SO_PASSRIGHTS).
  *
  * Locking: none.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "acl/socket.h"
 
 #define BACKLOG 64
-#define NAME_TRIES 16
-#define ANSWER_SECONDS 1
-#define FETCH_SECONDS 10
+#define FETCH_MS 10000
+#define FULL_MS 10 /* between two tries to connect, while the backlog is full */
+
+/* since Linux 6.16 */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 /* The control message with one descriptor. */
 union fd_message {
@@ -45,12 +53,28 @@ static socklen_t name_of(struct sockaddr_un *name, pid_t pid, unsigned int n)
 	return offsetof(struct sockaddr_un, sun_path) + 1 + length;
 }
 
-static void set_times(int socket, time_t seconds)
+int64_t accmem_acl_socket_now_ms(void)
 {
-	const struct timeval time = { .tv_sec = seconds };
+	struct timespec now;
 
-	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
-	setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Wait for @events until @end. */
+static int wait_for(int fd, short events, int64_t end)
+{
+	struct pollfd poller = { .fd = fd, .events = events };
+	int64_t left;
+	int n;
+
+	do {
+		left = end - accmem_acl_socket_now_ms();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		n = poll(&poller, 1, left);
+	} while (!n || (n < 0 && errno == EINTR));
+	return n < 0 ? -errno : 0;
 }
 
 /* Another user may have taken some of the names. */
@@ -60,10 +84,10 @@ static int bind_name(int fd, uint64_t *base)
 	unsigned int n, tries;
 	socklen_t length;
 
-	for (tries = 0; tries < NAME_TRIES; tries++) {
-		if (getrandom(&n, sizeof(n), 0) != sizeof(n))
-			return -errno;
-		n %= ACL_SHARE_NAMES;
+	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		return -errno;
+	for (tries = 0; tries < ACL_SHARE_NAMES; tries++) {
+		n = (n + 1) % ACL_SHARE_NAMES;
 		length = name_of(&name, getpid(), n);
 		if (!bind(fd, (struct sockaddr *)&name, length)) {
 			*base = (uint64_t)getpid() << ACL_SHARE_PID_SHIFT |
@@ -78,11 +102,14 @@ static int bind_name(int fd, uint64_t *base)
 
 int accmem_acl_socket_listen(uint64_t *base)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int ret;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+	int none = 0, ret;
 
 	if (fd < 0)
 		return -errno;
+	/* connections inherit it */
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &none, sizeof(none));
 	ret = bind_name(fd, base);
 	if (!ret && listen(fd, BACKLOG))
 		ret = -errno;
@@ -110,8 +137,7 @@ pid_t accmem_acl_socket_request(int connection, uint64_t *handle)
 	ret = peer_of(connection, &peer);
 	if (ret)
 		return ret;
-	set_times(connection, ANSWER_SECONDS);
-	length = recv(connection, handle, sizeof(*handle), 0);
+	length = recv(connection, handle, sizeof(*handle), MSG_DONTWAIT);
 	if (length < 0)
 		return -errno;
 	return length == sizeof(*handle) ? peer.pid : -EPROTO;
@@ -134,7 +160,22 @@ void accmem_acl_socket_answer(int connection, int fd)
 		message.msg_controllen = sizeof(control);
 	}
 	/* the peer may have gone */
-	sendmsg(connection, &message, MSG_NOSIGNAL);
+	sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* A message holds one descriptor. The buffer has room for two, for alignment. */
+static int take_fd(struct cmsghdr *header)
+{
+	size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int), i;
+	int fd;
+
+	for (i = 0; i < count; i++) {
+		memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+		if (count == 1)
+			return fd;
+		close(fd);
+	}
+	return -EPROTO;
 }
 
 static int receive_fd(int connection)
@@ -148,50 +189,69 @@ static int receive_fd(int connection)
 				  .msg_controllen = sizeof(control) };
 	struct cmsghdr *header;
 	ssize_t length;
-	int fd;
 
-	length = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+	length = recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (length < 0)
 		return -errno;
+	/* the process has ended, or may pass no more descriptors */
+	if (!length)
+		return -ECONNRESET;
 	header = CMSG_FIRSTHDR(&message);
-	if (!length || !header || header->cmsg_level != SOL_SOCKET ||
-	    header->cmsg_type != SCM_RIGHTS ||
-	    header->cmsg_len != CMSG_LEN(sizeof(fd)))
+	if (message.msg_flags & MSG_CTRUNC && !header)
+		return -EMFILE;
+	if (!header || header->cmsg_level != SOL_SOCKET ||
+	    header->cmsg_type != SCM_RIGHTS)
 		return -EACCES;
-	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	return fd;
+	return take_fd(header);
+}
+
+/* While the backlog is full, connect() fails with EAGAIN. */
+static int connect_by(int fd, const struct sockaddr_un *name, socklen_t length,
+		      int64_t end)
+{
+	while (connect(fd, (const struct sockaddr *)name, length)) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (accmem_acl_socket_now_ms() >= end)
+			return -ETIMEDOUT;
+		poll(NULL, 0, FULL_MS);
+	}
+	return 0;
 }
 
 static int fetch(int fd, uint64_t handle)
 {
+	const int64_t end = accmem_acl_socket_now_ms() + FETCH_MS;
 	pid_t pid = handle >> ACL_SHARE_PID_SHIFT;
 	struct sockaddr_un name;
 	struct ucred peer;
 	socklen_t length;
 	int ret;
 
-	set_times(fd, FETCH_SECONDS);
 	length =
 		name_of(&name, pid,
 			handle >> ACL_SHARE_NAME_SHIFT & (ACL_SHARE_NAMES - 1));
-	if (connect(fd, (struct sockaddr *)&name, length))
-		return -errno;
+	ret = connect_by(fd, &name, length, end);
+	if (ret)
+		return ret;
 	ret = peer_of(fd, &peer);
 	if (ret || peer.pid != pid)
 		return ret ? ret : -EACCES;
 	if (send(fd, &handle, sizeof(handle), MSG_NOSIGNAL) != sizeof(handle))
 		return -errno;
-	return receive_fd(fd);
+	ret = wait_for(fd, POLLIN, end);
+	return ret ? ret : receive_fd(fd);
 }
 
 int accmem_acl_socket_fetch(uint64_t handle)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
 	int ret;
 
 	if (fd < 0)
 		return -errno;
 	ret = fetch(fd, handle);
 	close(fd);
-	return ret == -EAGAIN ? -ETIMEDOUT : ret;
+	return ret;
 }

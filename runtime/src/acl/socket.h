@@ -20,9 +20,11 @@
  */
 int accmem_acl_socket_listen(uint64_t *base);
 
+/* A time in milliseconds, for deadlines */
+int64_t accmem_acl_socket_now_ms(void);
+
 /*
- * Read a request from a connection that accept() has returned. Returns the process that
- * asks for @handle; -EACCES if it has another effective user than this process; another
+ * Read a request from a connection that has one. Returns the process that asks for @handle; -EACCES if it has another effective user than this process; another
  * negative errno value.
  */
 pid_t accmem_acl_socket_request(int connection, uint64_t *handle);
@@ -33,7 +35,8 @@ void accmem_acl_socket_answer(int connection, int fd);
 /*
  * Get the descriptor of @handle from the process that exports it. Returns the descriptor;
  * -ECONNREFUSED if there is no such process, or it exports nothing; -EACCES if it refuses,
- * or has another effective user; -ETIMEDOUT; another negative errno value.
+ * or has another effective user; -ECONNRESET if it gives no answer; -ETIMEDOUT; another
+ * negative errno value.
  */
 int accmem_acl_socket_fetch(uint64_t handle);
 
