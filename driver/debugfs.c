@@ -193,7 +193,9 @@ static void debugfs_show_account(struct seq_file *m,
 		charged = accmem_usage_charged(ctx);
 	}
 	seq_printf(m, "%llu %d ", account->id, account->pid);
-	/* The process chooses its name: it must not add a line or a column. */
+	/* The process chooses its name: it must not add or remove a line or a column. */
+	if (!account->comm[0])
+		seq_puts(m, "\\000");
 	seq_escape_mem(m, account->comm, strlen(account->comm),
 		       ESCAPE_OCTAL | ESCAPE_NP | ESCAPE_APPEND, " \\");
 	seq_printf(m, " %u %llu %llu%s\n",

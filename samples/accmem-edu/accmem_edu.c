@@ -79,10 +79,15 @@ static void edu_free_job(struct rcu_head *rcu)
 	module_put(THIS_MODULE);
 }
 
-/* A fence may outlive every file. The exit of the module waits for the callbacks. */
+/*
+ * A fence may outlive every file. The exit of the module waits for the callbacks, which come
+ * after the end of this function.
+ */
 static void edu_release(struct dma_fence *fence)
 {
+	rcu_read_lock();
 	call_rcu(&fence->rcu, edu_free_job);
+	rcu_read_unlock();
 }
 
 static const struct dma_fence_ops edu_fence_ops = {

@@ -32,6 +32,8 @@ static int cells_of(uint64_t bytes, uint64_t capacity, int width)
 {
 	int cells = capacity ? (double)bytes / capacity * width + 0.5 : 0;
 
+	if (bytes > capacity)
+		return width;
 	return bytes && !cells ? 1 : cells;
 }
 

@@ -4,6 +4,7 @@
  * process of which the buffers and the streams are shown.
  */
 #include <curses.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +77,12 @@ static void draw_memory(int line, const char *device, const struct memory *m)
 		return;
 	}
 	width = width < 8 ? 8 : width > 200 ? 200 : width;
-	used = (double)(m->value[CAPACITY] - m->value[FREE]) /
-		       m->value[CAPACITY] * width +
-	       0.5;
+	/* The two numbers are read one after the other: the device may be another one. */
+	used = m->value[FREE] > m->value[CAPACITY] ?
+		       0 :
+		       (double)(m->value[CAPACITY] - m->value[FREE]) /
+				       m->value[CAPACITY] * width +
+			       0.5;
 	memset(bar, '.', width);
 	memset(bar, '#', used);
 	bar[width] = '\0';
@@ -335,6 +339,14 @@ static void start_colors(void)
 	}
 }
 
+/* A terminal that is gone has no key, without a wait. */
+static bool is_hung_up(void)
+{
+	struct pollfd terminal = { .fd = STDIN_FILENO };
+
+	return poll(&terminal, 1, 0) > 0;
+}
+
 static int run(double seconds)
 {
 	struct top t = { .order = 'l' };
@@ -354,7 +366,7 @@ static int run(double seconds)
 	do {
 		refill(&t);
 		draw(&t);
-	} while (obey(&t, getch()));
+	} while (obey(&t, getch()) && !is_hung_up());
 	endwin();
 	delscreen(screen);
 	free(t.rows);

@@ -174,7 +174,7 @@ static int show_text(const struct found *f, const struct who *who)
 		      stderr);
 		return STATUS_FAILED;
 	}
-	if (!f->nr_contexts) {
+	if (!f->nr_contexts && !f->nr_buffers) {
 		if (who->by_address)
 			fprintf(stderr,
 				"accmem: who: no buffer has the address %#llx\n",
