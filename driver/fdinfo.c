@@ -23,16 +23,16 @@
 
 #define CLIENT_DEVICE_SHIFT 48 /* the number of a context has fewer bits */
 
-/* The bytes of a context in each carveout at one moment. */
+/* The bytes of the published and of the cached buffers of a context, in each carveout. */
 struct fdinfo_bytes {
 	u64 published[ACCMEM_MAX_ALL];
 	u64 cached[ACCMEM_MAX_ALL];
 };
 
 /*
- * Print the drm- keys of the carveouts from @first to before @end, which are a region.
- * Cached buffers are purgeable: reclaim frees them. resident is unknown if pages are
- * allocated by the first touch.
+ * Print the drm- keys of a region: the sums over the carveouts @first to @end - 1. Cached
+ * buffers are purgeable, since reclaim frees them. Without @resident the key drm-resident- is
+ * absent: the driver does not count the pages that a context has touched.
  */
 static void fdinfo_show_region(struct seq_file *m,
 			       const struct fdinfo_bytes *bytes,
@@ -52,7 +52,7 @@ static void fdinfo_show_region(struct seq_file *m,
 	seq_printf(m, "drm-purgeable-%s:\t%llu\n", region, cached);
 }
 
-/* The number of a client is unique among all open files of the driver. */
+/* A client is a context. The client id is unique among the contexts of all devices. */
 static void fdinfo_show_drm(struct seq_file *m, struct accmem_context *ctx,
 			    const struct fdinfo_bytes *bytes)
 {

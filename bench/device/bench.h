@@ -64,7 +64,7 @@ uint64_t meter_now(void);
 void meter_stop(void);
 /* Return the instructions of ALLOC and FREE of 4 KiB, which the context's cache serves. */
 double meter_pair(int fd);
-/* Replace buffers of 4 KiB to 512 KiB at random; return the pairs in 10^6 instructions. */
+/* Replace buffers of 4 KiB to 512 KiB at random; return the replacements in 10^6 instructions. */
 double meter_mixed(const struct device *dev);
 /* Wait until the devices have no work left for memory that was freed before. */
 void meter_rest(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Costs on the BAR of a PCI device, beside a reserved range; costs of a pin for a provider;
- * and costs of IMPORT, beside ALLOC. The guest has one processor, on which an instruction
- * takes a nanosecond.
+ * Costs of ALLOC, FREE and page faults on the BAR of a PCI device, compared with a reserved
+ * range; costs of a pin for a provider; and costs of IMPORT, compared with ALLOC. The guest has
+ * one processor, on which an instruction takes a nanosecond.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define IMPORTS 2000
 #define PINS_PARAMETER "/sys/module/accmem_test_provider/parameters/pins"
 
-/* The devices beside devices[] */
+/* The devices that are not in devices[] */
 static const struct device bar = { "ivshmem", "/dev/accmem3" };
 static const struct device provider = { "provider", "/dev/accmem4" };
 

@@ -331,7 +331,7 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 		return -ENOMEM;
 	if (err != -ENOSPC)
 		return err;
-	/* The capability is asked only if a limit refuses: each question is audited. */
+	/* Check the capability only if a limit refuses: each check may be audited. */
 	if (accmem_charge_fits(ctx->account, size, 0, false) ||
 	    (accmem_caller_is_exempt() &&
 	     accmem_charge_fits(ctx->account, size, 0, true)))

@@ -71,7 +71,7 @@ static inline void accmem_folio_set_mapping(struct folio *folio,
 					    struct page *page)
 {
 	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
-	/* folio_test_anon() reads a bit without a lock, which no value here has set. */
+	/* Racy: folio_test_anon() reads bit 0 without a lock. The bit is 0 before and after. */
 	data_race(folio->mapping = vmf->vma->vm_file->f_mapping);
 }
 

@@ -72,10 +72,11 @@ bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit)
 }
 
 /**
- * accmem_caller_is_exempt() - do the limits of users not apply to the current task?
+ * accmem_caller_is_exempt() - check whether the current task is exempt from the limits
  *
- * Ask only after a limit has refused, or before a wait for it: each question may be
- * audited, and marks the task as one that used privileges.
+ * Call this function only after a limit has refused a request, or for a request that may
+ * wait. Each check may be audited, and a successful check marks the task as one that has
+ * used its privileges (PF_SUPERPRIV).
  *
  * Context: Process context.
  * Return: true with CAP_SYS_RESOURCE.

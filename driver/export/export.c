@@ -143,8 +143,8 @@ static int export_populate(void *arg)
 }
 
 /*
- * Refuse memory that has failed. Allocate the missing pages, or make the kernel mapping that
- * user mappings need.
+ * Refuse memory that has failed. Then allocate the missing pages, or make the kernel mapping
+ * that mappings of programs need.
  */
 static int export_prepare(struct accmem_context *ctx,
 			  struct accmem_export *export)

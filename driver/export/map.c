@@ -428,9 +428,9 @@ static int map_vmap_pages(struct accmem_export *export, struct iosys_map *map)
 }
 
 /*
- * The memory has no side effects, so that importers may access it as system memory. Some
- * importers (videobuf2) do so with every dma-buf. For I/O memory, their call of
- * dma_buf_vunmap() would be a BUG().
+ * Report the memory as system memory. Accesses to it have no side effects, and some
+ * importers (videobuf2) treat each dma-buf as system memory: if the address were marked as
+ * I/O memory, their call of dma_buf_vunmap() would hit a BUG_ON().
  */
 static int map_vmap_frames(struct accmem_export *export, struct iosys_map *map)
 {
@@ -493,9 +493,10 @@ static const struct dma_buf_ops map_ops = {
 };
 
 /*
- * Without vmap, whose errors are warnings of the kernel. For memory that is read-only: the
- * kernel does not say whether an importer writes through the mapping. And for uncached
- * memory of arm64, which refuses accesses that are not aligned.
+ * Without vmap, dma_buf_vmap() returns -EINVAL; an error that vmap returns would cause a
+ * warning. For ACCMEM_EXPORT_READ_ONLY: the kernel does not tell the exporter whether the
+ * importer will write, and a write to a read-only mapping would cause an oops. And for
+ * uncached memory on arm64, where unaligned accesses fault.
  */
 static const struct dma_buf_ops map_ops_without_vmap = {
 	.attach = map_attach,

@@ -10,8 +10,9 @@
  * A pin counts as an export: REALLOC does not move or shrink the memory, and the limit
  * max_exports_per_user applies.
  *
- * The callback of the fence ends the pin. If the pin has the last reference to the memory,
- * or if the end must wake waiters, a work item ends it, since that may sleep.
+ * A pin with a fence is ended by the callback of the fence. The callback must not sleep. So a
+ * work item ends the pin if the pin has the last reference to its buffer object, or if
+ * waiters must be woken.
  *
  * Locking: ctx->lock for the lookup.
  */
@@ -36,8 +37,8 @@
  * @extent: place of the memory, for the provider
  * @bo: buffer object, with a reference
  * @user: user that is charged, with a reference
- * @cb: callback of the fence of the device's work, to which the pin has a reference
- * @work: drops the reference to @bo if the callback cannot
+ * @cb: callback of the fence; the pin has a reference to the fence until the callback runs
+ * @work: ends the pin if the callback cannot, since that may sleep
  */
 struct pin {
 	struct accmem_extent extent;
@@ -47,7 +48,7 @@ struct pin {
 	struct work_struct work;
 };
 
-/* Free a pin whose reference to the memory was dropped. */
+/* Free a pin that has no reference to its buffer object any more. */
 static void pin_free(struct pin *pin)
 {
 	accmem_uncharge_export(pin->user);
@@ -65,9 +66,9 @@ static void pin_end_work(struct work_struct *work)
 }
 
 /*
- * Callback of a fence: in any context, with fence->lock held. The signaller has a reference
- * to the fence. The module can go after module_put(): accmem_exit() waits for a callback
- * that is about to return (synchronize_rcu()).
+ * Callback of a fence, called in any context with fence->lock held. The put is not the last:
+ * the code that signals the fence has a reference, too. After module_put() the module may be
+ * unloaded, and accmem_exit() waits by synchronize_rcu() until this function has returned.
  */
 static void pin_signaled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
@@ -195,7 +196,7 @@ ACCMEM_EXPORT(accmem_pin);
  * @extent: the extent from accmem_pin(); the pointer is not valid afterwards
  * @fence: fence that signals when the device has finished with the memory, or NULL to end
  *	the pin now; the caller keeps its reference. The fence must signal within a bounded
- *	time. The code that signals it has a reference, too.
+ *	time, and the code that signals the fence must hold a reference of its own.
  *
  * May be called after accmem_provider_unregister().
  *

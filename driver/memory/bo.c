@@ -496,12 +496,12 @@ void accmem_bo_put_user(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_try_put_user() - drop the reference of a call, unless that takes long
+ * accmem_bo_try_put_user() - drop the reference of a call if that needs no sleep
  * @bo: the buffer object
  *
  * Context: Any context. Does not sleep.
- * Return: false, with the reference kept, if it is the last or if waiters must be woken:
- * accmem_bo_put_user() drops it.
+ * Return: true if the reference was dropped. false if it is the last reference, or if waiters
+ * must be woken: the caller still has the reference, and accmem_bo_put_user() drops it.
  */
 bool accmem_bo_try_put_user(struct accmem_bo *bo)
 {

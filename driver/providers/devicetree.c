@@ -21,7 +21,7 @@
 #include "compat/compat.h"
 #include "internal.h"
 
-/* Add the region with a number. A region with no-map has no page structures. */
+/* Add region @number of memory-region. A region with no-map has no page structures. */
 static int devicetree_add_region(struct device *dev,
 				 struct accmem_provider *provider, int number)
 {
@@ -115,10 +115,10 @@ static struct platform_driver accmem_devicetree_driver = {
 };
 
 /**
- * accmem_devicetree_init() - register the driver of nodes of the device tree
+ * accmem_devicetree_init() - register the driver for nodes of the device tree
  *
- * The devices of all nodes that the driver knows are created at once. A node that is
- * wrong has a message in the log, and no device.
+ * The call creates a device for each node that the driver matches. For a node with an error
+ * it prints a message to the kernel log, and creates no device.
  *
  * Context: Process context, during module init. May sleep.
  *
@@ -130,7 +130,7 @@ int accmem_devicetree_init(void)
 }
 
 /**
- * accmem_devicetree_exit() - unregister the driver, and the memory of all nodes
+ * accmem_devicetree_exit() - unregister the driver and the providers of all nodes
  *
  * Context: Process context. May sleep.
  */

@@ -29,7 +29,7 @@ struct accmem_description {
 extern struct accmem_description accmem_emulated;
 extern struct accmem_description accmem_phys;
 
-/* For a device of reserved memory. The driver data of the device is its provider. */
+/* Sleep of devices on reserved memory. The driver data of such a device is a provider. */
 extern const struct dev_pm_ops accmem_phys_pm_ops;
 
 int accmem_describe_init(struct accmem_description *kind);

@@ -88,7 +88,7 @@ static void remove_drivers(void)
 	accmem_describe_exit(&accmem_emulated);
 }
 
-/* Register the drivers of the devices that the machine has. */
+/* Register the drivers for PCI devices and for nodes of the device tree. */
 static int add_bus_drivers(void)
 {
 	int err = accmem_pci_init();

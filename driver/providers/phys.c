@@ -5,8 +5,9 @@
  * The description of a carveout is its range: phys=1G@0x100000000, or with :nopages behind
  * it for a range without page structures.
  *
- * The image of a hibernation does not contain reserved memory. The memory keeps its contents
- * while the system sleeps.
+ * Reserved memory keeps its contents during suspend to RAM. A hibernation image does not
+ * contain reserved memory, so that the contents may be lost when the system continues from
+ * the image: the memory is revoked before the image is made.
  */
 #include <linux/accmem_provider.h>
 #include <linux/kernel.h>
@@ -34,7 +35,7 @@ static bool phys_parse(const char *word, struct accmem_range *range)
 	return true;
 }
 
-/* Before the image is made. Another device that maps the memory prevents hibernation. */
+/* Called before the image is made. Fails while another device maps the memory. */
 static int phys_freeze(struct device *dev)
 {
 	struct accmem_provider *provider = dev_get_drvdata(dev);
@@ -45,14 +46,14 @@ static int phys_freeze(struct device *dev)
 	return -EBUSY;
 }
 
-/* The image was made, or could not be made: the system continues. */
+/* Called after the image was made, or could not be made. The contents are still there. */
 static int phys_thaw(struct device *dev)
 {
 	accmem_provider_resume(dev_get_drvdata(dev), true);
 	return 0;
 }
 
-/* The system continues from the image, maybe after it had no power. */
+/* Called when the system continues from the image. The memory may have lost its power. */
 static int phys_restore(struct device *dev)
 {
 	accmem_provider_resume(dev_get_drvdata(dev), false);

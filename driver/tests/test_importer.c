@@ -4,7 +4,7 @@
  *
  * The module stands for another driver in tests of accmem. An open file is an importer;
  * the last close ends what it has not ended. The CPU copies in place of the device: a DMA
- * address is a physical address, or the IOMMU of the device has the physical address.
+ * address is a physical address, or the tables of the IOMMU give the physical address.
  *
  * Locking: importer.lock > the dma_resv, which guards importer.sgt.
  */
@@ -220,7 +220,7 @@ static int importer_vmap(struct importer *importer)
 	return err;
 }
 
-/* What the device reaches at a DMA address. @size becomes the bytes that are contiguous. */
+/* Return the physical address of a DMA address. @size is cut to the contiguous bytes. */
 static phys_addr_t importer_physical(const struct importer *importer,
 				     dma_addr_t address, u64 *size)
 {

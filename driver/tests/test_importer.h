@@ -19,7 +19,8 @@
  * KEEPS    never unmaps when it is asked to
  * NO_MASK  its device cannot do DMA
  * NARROW   its device has 24 address lines
- * PCI      its device is QEMU's pci-testdev, which may be behind an IOMMU; ENODEV without
+ * PCI      its device is QEMU's pci-testdev, which may be behind an IOMMU; ENODEV if the
+ *          machine has no pci-testdev
  */
 #define TEST_IMPORTER_DYNAMIC 0x1u
 #define TEST_IMPORTER_SLOW 0x2u

@@ -3,9 +3,9 @@
  * Test of power management: calls an operation of a driver, as the PM core does while the
  * system sleeps or hibernates.
  *
- * A test writes "BUS DEVICE OPERATION" to the parameter `call`: platform accmem-phys.1
- * freeze. The write fails with the error of the operation; a driver without the operation
- * succeeds, as in the PM core.
+ * A test writes "BUS DEVICE OPERATION" to the parameter `call`, for example "platform
+ * accmem-phys.1 freeze". The write fails with the error of the operation. If the driver has
+ * no such operation, the write succeeds, as in the PM core.
  *
  * Locking: the device is locked during the operation.
  */

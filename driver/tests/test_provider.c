@@ -175,7 +175,7 @@ module_param_cb(resume, &resume_ops, NULL, 0200);
 static struct accmem_extent *extent;
 static struct job *pin_job;
 
-/* Return the context of a file of the caller. */
+/* Return the context of the caller's descriptor @fd, with a reference. */
 static struct accmem_context *pin_context(int fd)
 {
 	struct file *file = fget(fd);
@@ -231,7 +231,7 @@ static struct job *pin_job_create(void)
 	return job;
 }
 
-/* Signal the fence. @job: NULL for none */
+/* Signal the fence of a job and drop the job. @job may be NULL. */
 static void pin_job_end(struct job *job)
 {
 	if (!job)
@@ -296,7 +296,7 @@ static int pins_run(struct accmem_context *ctx, u64 address, u64 size,
 	return err;
 }
 
-/* FD ADDRESS SIZE NUMBER FENCED: pin and unpin as often as that, for bench/device. */
+/* FD ADDRESS SIZE NUMBER FENCED: pin and unpin NUMBER times, for bench/device. */
 static int pins_set(const char *text, const struct kernel_param *kp)
 {
 	struct accmem_context *ctx;

@@ -3,12 +3,14 @@
  * A sample accelerator: the engine of QEMU's device "edu", with the memory of a device
  * "ivshmem" beside it.
  *
- * The engine moves up to 2 KiB between the bus and a buffer of its own, takes 100 ms for
- * it, and ends with an interrupt. A copy is a move in and a move out for each part.
- * Programs copy their memory by ACCMEM_EDU_COPY; accmem uses the engine to clear and to
- * copy small parts. A workqueue executes the jobs in order.
+ * The engine moves up to 2 KiB between the bus and a buffer of its own. A move takes 100 ms
+ * and ends with an interrupt. A copy consists of two moves for each 2 KiB: from the source
+ * to the buffer, and from the buffer to the target. Programs copy their memory by
+ * ACCMEM_EDU_COPY. accmem uses the engine to clear and to copy up to 8 KiB. A workqueue
+ * executes the jobs in order.
  *
- * Locking: edu.users is held by ioctls, and while the device comes or goes.
+ * Locking: edu.users guards edu.provider. An ioctl holds it while it uses the provider, and
+ * probe and remove hold it while they change edu.provider.
  */
 #include <linux/accmem_provider.h>
 #include <linux/completion.h>
@@ -40,9 +42,9 @@
 #define EDU_DMA_OUT 0x7 /* the same, to the bus */
 #define EDU_BUFFER 0x40000
 #define EDU_PART 2048u /* bytes of one move */
-#define EDU_SMALL 8192u /* what accmem lets the engine do */
+#define EDU_SMALL 8192u /* most bytes of a clear or a copy for accmem */
 
-/* A copy between bus addresses. @step: bytes from a part of the source to the next. */
+/* A copy between bus addresses. @step: distance of two parts of the source; 0: the same */
 struct edu_job {
 	struct dma_fence fence;
 	spinlock_t lock; /* of the fence */
@@ -54,15 +56,15 @@ struct edu_job {
 };
 
 static struct {
-	struct mutex users; /* provider */
+	struct mutex users; /* guards provider */
 	struct workqueue_struct *jobs;
-	struct completion moved; /* the interrupt */
-	bool dead;
+	struct completion moved; /* completed by the interrupt */
+	bool dead; /* the driver is being unbound */
 	void __iomem *regs;
 	struct pci_dev *memory;
 	struct accmem_provider *provider;
 	dma_addr_t start; /* of the memory, as the engine sees it */
-	dma_addr_t zeros;
+	dma_addr_t zeros; /* EDU_PART zero bytes, the source of a clear */
 } edu = {
 	.users = __MUTEX_INITIALIZER(edu.users),
 	.moved = COMPLETION_INITIALIZER(edu.moved),
@@ -80,8 +82,8 @@ static void edu_free_job(struct rcu_head *rcu)
 }
 
 /*
- * A fence may outlive every file. The exit of the module waits for the callbacks, which come
- * after the end of this function.
+ * A fence may outlive all files. edu_exit() waits for the RCU callbacks, and a callback runs
+ * only after the end of this function.
  */
 static void edu_release(struct dma_fence *fence)
 {
@@ -116,7 +118,7 @@ static void edu_move(u64 to, u64 from, u64 size, u64 command)
 	wait_for_completion(&edu.moved);
 }
 
-/* Execute a job. If the device goes, edu_stop() ends the wait for a move. */
+/* Execute a job. When the driver is unbound, edu_stop() ends the wait for a move. */
 static void edu_work(struct work_struct *work)
 {
 	struct edu_job *job = container_of(work, struct edu_job, work);
@@ -323,8 +325,9 @@ static int edu_map(struct device *dev)
 }
 
 /*
- * End all jobs. None comes after them, since accmem has no provider any more. A move in
- * progress reaches no memory, and must have ended before another driver enables the device.
+ * End all jobs. No job is queued from here on, since edu.provider is NULL and accmem does not
+ * call the operations any more. A move in progress cannot reach memory without bus mastering.
+ * Wait for its end: else it would go on when another driver enables bus mastering.
  */
 static void edu_stop(void *engine)
 {
@@ -407,7 +410,7 @@ static int edu_provide(struct pci_dev *engine)
 		       accmem_provider_publish(provider);
 }
 
-/* What each step acquires is released in the reverse order when the driver is unbound. */
+/* Unbind releases the resources of the steps in the reverse order (devm). */
 static int edu_probe(struct pci_dev *engine, const struct pci_device_id *id)
 {
 	if (edu.memory)

@@ -880,8 +880,8 @@ struct accmem_advise {
  * READ_ONLY       importers and mappings may only read. Older kernels (6.12, for example)
  *                 map the dma-buf for a static importer when the importer attaches, and
  *                 for both directions: attaching then fails with EACCES.
- *                 A driver that maps the dma-buf into the kernel gets EINVAL: it could
- *                 write.
+ *                 dma_buf_vmap() fails with EINVAL, since the driver that calls it could
+ *                 write through the mapping.
  * REVOCABLE_ONLY  refuse importers that cannot give the memory back while they use the
  *                 memory. Needs Linux 7.1 or later.
  */
