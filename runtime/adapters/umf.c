@@ -133,7 +133,7 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	struct provider *p;
 	int ret;
 
-	/* later members are not read from a program that does not have them */
+	/* an older program has a shorter structure, without these members */
 	if (params->size == sizeof(*params)) {
 		exportable = params->exportable;
 		reserved = params->reserved;

@@ -2,11 +2,12 @@
 /*
  * Allocations of a provider in other processes: the framework's IPC.
  *
- * The framework passes bytes between processes, and no descriptors. As in the framework's
- * own providers, the bytes name a process and a descriptor that it has open, and the
- * importer duplicates the descriptor: pidfd_getfd(2). The kernel permits this to a process
- * that may ptrace(2) the other. The inode of the dma-buf tells whether the descriptor is
- * still that of the export.
+ * The framework passes bytes between processes, but no descriptors. As in the framework's
+ * own providers, the bytes contain the id of the exporting process and the number of a
+ * descriptor in that process. The importing process duplicates the descriptor by
+ * pidfd_getfd(2). The kernel permits this if the importing process may ptrace(2) the
+ * exporting process. The bytes also contain the inode of the dma-buf: it shows whether the
+ * descriptor still refers to the export.
  *
  * Locking: none.
  */
@@ -37,7 +38,7 @@ static bool umf_ipc_is_open(const struct umf_ipc *ipc, int fd)
 	return !fstat(fd, &st) && st.st_ino == ipc->inode;
 }
 
-/* The bytes to export for an allocation: of its last page all. 0: no whole pages. */
+/* Return the bytes to export, rounded up to the end of the last page; 0: not whole pages. */
 static uint64_t umf_ipc_length(const struct accmem_pool_block *block,
 			       const void *pointer, uint64_t size)
 {
@@ -84,7 +85,7 @@ int accmem_umf_ipc_put(const struct umf_ipc *ipc)
 	return 0;
 }
 
-/* A descriptor of the export in this process. */
+/* Return a new descriptor of the export in this process, or a negative errno value. */
 static int umf_ipc_duplicate(const struct umf_ipc *ipc)
 {
 	int process, fd, error;

@@ -26,16 +26,16 @@ struct umf_ipc {
  * accmem_umf_ipc_get() - export an allocation, or a part of one
  * @pool: the pool
  * @pointer: first byte
- * @size: bytes. If they end with the allocation, the export has its last page as well
+ * @size: bytes. If the range ends with the allocation, all of the last page is exported
  * @ipc: out: the export, which accmem_umf_ipc_put() ends
  *
- * Return: 0; -EINVAL if another range is not one of whole pages; the errors of
+ * Return: 0; -EINVAL if the range does not consist of whole pages; the errors of
  * accmem_pool_export(), among them -ENOENT and -EPERM.
  */
 int accmem_umf_ipc_get(struct accmem_pool *pool, const void *pointer,
 		       uint64_t size, struct umf_ipc *ipc);
 
-/* Close the descriptor of an export of this process. -EINVAL: it is none. */
+/* Close the descriptor of an export. -EINVAL: @ipc is no open export of this process. */
 int accmem_umf_ipc_put(const struct umf_ipc *ipc);
 
 /**
@@ -52,7 +52,7 @@ int accmem_umf_ipc_put(const struct umf_ipc *ipc);
 int accmem_umf_ipc_open(struct accmem_pool *pool, const struct umf_ipc *ipc,
 			bool mapped, void **pointer);
 
-/* Release what accmem_umf_ipc_open() has imported. -EINVAL: it is nothing imported. */
+/* Release an import of accmem_umf_ipc_open(). -EINVAL: @pointer is not such an import. */
 int accmem_umf_ipc_close(struct accmem_pool *pool, void *pointer,
 			 uint64_t size);
 

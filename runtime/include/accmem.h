@@ -197,11 +197,12 @@ int accmem_unmap(struct accmem_context *ctx, uint64_t address);
 /*
  * Exports.
  *
- * An export is a dma-buf of a part of a buffer: a file descriptor that other drivers and
- * processes may get (SCM_RIGHTS, see unix(7)). Whoever has the descriptor, or has imported
- * it, has the memory: it keeps the memory, with all that is written there, after
- * accmem_release() of the buffer and after the end of the context. The descriptor is
- * close-on-exec, and close(2) ends the export.
+ * An export is a dma-buf of a part of a buffer: a file descriptor that can be given to
+ * other drivers and sent to other processes (SCM_RIGHTS, see unix(7)). A process that has
+ * the descriptor, or has imported it, can access the memory and sees all that is written
+ * there. It keeps the memory after accmem_release() of the buffer and after the end of the
+ * context. The descriptor is close-on-exec. The export ends when all copies of the
+ * descriptor are closed; imports stay.
  */
 
 /**
@@ -212,11 +213,11 @@ int accmem_unmap(struct accmem_context *ctx, uint64_t address);
  * @flags: ACCMEM_EXPORT_READ_ONLY, ACCMEM_EXPORT_REVOCABLE_ONLY or both; or 0
  * @fd: out: file descriptor of the dma-buf
  *
- * The export has these bytes, and no others. A buffer that is shorter than 2049 bytes and
- * has an alignment below 4096 shares its page with other buffers, and is not exported.
+ * The export contains the bytes of the part, and no others. A buffer of at most 2048 bytes
+ * with an alignment below 4096 shares its page with other buffers, and cannot be exported.
  *
  * Return: 0; -EPERM for a buffer that shares its page; the errors of struct
- * accmem_export_buffer; -ENOTTY if the driver has no exports.
+ * accmem_export_buffer; -ENOTTY if the driver does not have ACCMEM_IOC_EXPORT.
  */
 int accmem_export(struct accmem_context *ctx, uint64_t address, uint64_t length,
 		  uint32_t flags, int *fd);
@@ -229,14 +230,15 @@ int accmem_export(struct accmem_context *ctx, uint64_t address, uint64_t length,
  * @length: bytes, a multiple of 4096; 0 for all bytes up to the end of the export
  * @address: out: device address of the buffer in this context
  *
- * The buffer is like one that accmem_allocate() returns: accmem_get_query() tells its
- * size, accmem_map() maps it, and accmem_release() frees it. accmem_reallocate() refuses
- * it. An export with ACCMEM_EXPORT_READ_ONLY cannot be imported, since a context of this
- * library may write; mmap(2) of the descriptor maps it.
+ * The new buffer is used like a buffer of accmem_allocate(): accmem_get_query() returns its
+ * size, accmem_map() maps it, and accmem_release() frees it. accmem_reallocate() of the
+ * buffer fails with -EPERM. An export with ACCMEM_EXPORT_READ_ONLY cannot be imported
+ * (-EACCES), since contexts of this library may write; map such an export by mmap(2) of its
+ * descriptor.
  *
  * Return: 0; the errors of struct accmem_import_buffer, among them -EBADF, and -EINVAL or
- * -EOPNOTSUPP for a descriptor that is no export of this driver; -ENOTTY if the driver has
- * no imports; -ENOMEM if an earlier mapping cannot be removed.
+ * -EOPNOTSUPP for a descriptor that is no export of this driver; -ENOTTY if the driver does
+ * not have ACCMEM_IOC_IMPORT; -ENOMEM if an earlier mapping cannot be removed.
  */
 int accmem_import(struct accmem_context *ctx, int fd, uint64_t offset,
 		  uint64_t length, uint64_t *address);

@@ -123,8 +123,8 @@ struct accmem_context *accmem_pool_context(const struct accmem_pool *pool);
  *	at a position of @stream which has not been reached
  * @stream: with on_stream, file descriptor of a stream of the context
  *	(accmem_open_stream()); else 0
- * @exportable: 1: accmem_pool_export() may export the allocation, which is a buffer of
- *	the driver on pages of its own; not with @on_stream
+ * @exportable: 1: accmem_pool_export() may export the allocation. The allocation is then
+ *	a buffer of the driver, on pages of its own. Not together with @on_stream
  * @reserve: with RESIZABLE, bytes that the allocation may grow to; else 0
  * @deadline_ns: with WAIT, as in struct accmem_alloc; else 0
  * @pointer: out: the first byte
@@ -323,18 +323,18 @@ int accmem_pool_map(struct accmem_pool *pool, const void *pointer);
  * accmem_pool_export() - make a dma-buf of a part of an allocation
  * @pool: the pool
  * @pointer: first byte of the part, at a multiple of 4096 in an exportable allocation
- * @length: bytes, a multiple of 4096; 0 for all bytes up to the end of the allocation, and
- *	of its last page
+ * @length: bytes, a multiple of 4096; 0 for all bytes up to the end of the last page of
+ *	the allocation
  * @flags: as for accmem_export()
  * @fd: out: file descriptor of the dma-buf
  *
- * The export has no byte of another allocation. The memory is not reused after
- * accmem_pool_release() as long as the descriptor is open anywhere, or an import exists.
+ * The export contains no byte of another allocation. After accmem_pool_release() the memory
+ * is not used again while any process has the descriptor open, or has imported or mapped it.
  *
  * Return: 0; -ENOENT if @pointer points into no allocation of this pool; -EPERM if the
- * allocation is not exportable, or is the parent's; the errors of accmem_export(), among
- * them -EINVAL for a pointer or length that is no multiple of 4096, and -ENXIO for more
- * bytes than the allocation has.
+ * allocation is not exportable, or if this process is a child of fork() and the allocation
+ * belongs to its parent; the errors of accmem_export(), among them -EINVAL for a pointer or
+ * length that is no multiple of 4096, and -ENXIO for more bytes than the allocation has.
  */
 int accmem_pool_export(struct accmem_pool *pool, const void *pointer,
 		       uint64_t length, uint32_t flags, int *fd);
@@ -347,13 +347,13 @@ int accmem_pool_export(struct accmem_pool *pool, const void *pointer,
  * @length: bytes, a multiple of 4096; 0 for all bytes up to the end of the export
  * @pointer: out: first byte of the allocation
  *
- * All calls of the pool accept the pointer: accmem_pool_usable_size() returns the bytes,
- * accmem_pool_map() maps device memory, accmem_pool_release() frees the allocation, and
- * leaves the memory to the exporter and other importers. The allocation is neither
- * resizable nor exportable.
+ * All calls of the pool accept the pointer: accmem_pool_usable_size() returns the number of
+ * bytes, accmem_pool_map() maps device memory, and accmem_pool_release() frees the
+ * allocation. The release leaves the memory to the exporter and to other importers. The
+ * allocation is neither resizable nor exportable.
  *
- * If a limit is reached, the pools of the context free what they keep, and the call tries
- * again.
+ * If a limit is reached (-EDQUOT) or memory is short (-ENOMEM), the pools of the context
+ * free the memory that no allocation uses, and the call tries once more.
  *
  * Return: 0; the errors of accmem_import().
  */

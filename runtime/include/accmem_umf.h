@@ -19,14 +19,15 @@ extern "C" {
 
 /**
  * struct accmem_umf_params - parameters of a provider
- * @size: bytes of this structure; with 0 the members from @exportable on are not read
+ * @size: bytes of this structure. With 0, or with the size of the structure before
+ *	@exportable was added, the members from @exportable on are not read
  * @kind: enum accmem_kind of the memory
  * @device: device node, or NULL: see accmem_open()
  * @pool: a pool that exists as long as the provider, or NULL for a pool of its own
  * @carveout: index of the carveout
  * @unmapped: 1: the CPU may access device memory only after accmem_pool_map()
  * @exportable: 1: other processes may open allocations. Each allocation is then a buffer of
- *	the driver, and a system call
+ *	the driver, and costs a system call
  * @reserved: 0
  */
 struct accmem_umf_params {
@@ -57,22 +58,26 @@ struct accmem_umf_params {
  *
  * There is no purge, since device memory cannot leave an address that stays allocated.
  *
- * IPC: the handle of an allocation names this process and a descriptor that it has open
- * until the handle is put. Another process that opens the handle duplicates the descriptor,
- * which the kernel permits if the process may ptrace(2) this one: see PR_SET_PTRACER in
- * prctl(2). It then has the bytes of the allocation, for as long as it likes, and no others.
- * Of a split allocation, parts of whole pages and the last part have handles. The provider
- * that opens a handle is one of the same device, and need not be exportable. On a device
- * with identity translation it is a provider with another context, and has the handle open
- * once only: the framework itself opens a handle once, however often it is used.
+ * IPC: the handle of an allocation contains the id of this process and the number of a
+ * descriptor, which this process keeps open until the handle is put. Another process opens
+ * the handle by duplicating the descriptor. The kernel permits this if the other process
+ * may ptrace(2) this one: see PR_SET_PTRACER in prctl(2). The other process then has the
+ * bytes of the allocation, and no others, until it closes the handle.
+ *
+ * The parts of a split allocation have handles if they consist of whole pages; the last part
+ * always has a handle if it begins at a page. A handle can be opened by any provider of the
+ * same device, also by one without @exportable. On a device with identity translation, the
+ * opening provider must have another context than the exporting one, and can open the
+ * handle only once. The framework itself opens a handle once, however often it is used.
  *
  * The functions return these errors:
  * - UMF_RESULT_ERROR_INVALID_ARGUMENT for invalid parameters; for a size of 0; for a
  *   pointer that is no allocation of the provider; for a size of a free that is neither
  *   0 nor the allocation's; for a size of a split or a merge that is not the
  *   allocation's.
- *   Of the IPC calls for bytes that are no handle, or a handle that was put; for a pointer
- *   that was not opened; for a part that is not of whole pages.
+ *   From the IPC calls also: for bytes that are no handle; for a handle that was put; for
+ *   closing a pointer that no handle was opened at; for the handle of a part that does not
+ *   consist of whole pages.
  * - UMF_RESULT_ERROR_INVALID_ALIGNMENT for an alignment that is neither a power of two nor
  *   a multiple of the smallest page. For a multiple that is no power of two the
  *   allocation takes up to that much more memory, and its pointer is aligned, not its

@@ -18,7 +18,7 @@
 /**
  * struct other - another process
  * @pid: its id
- * @socket: to it
+ * @socket: socket that is connected to that process
  */
 struct other {
 	int32_t pid;
@@ -227,7 +227,7 @@ static void a_flag_admits_any_process(void)
 	CHECK_EQ(aclrtFreePhysical(handle), 0);
 }
 
-/* Its child has another id, and was not named. */
+/* A child of the named process has another id, and was not named. */
 static void child_imports(int socket)
 {
 	uint64_t number = hear(socket);
@@ -313,7 +313,7 @@ static void wrong_arguments_are_refused(void)
 	CHECK_EQ(aclrtFreePhysical(handle), 0);
 }
 
-/* Exports, forks, and ends. Its child lives on, and does not answer for it. */
+/* Exports, forks, and ends. The child lives on, and does not answer requests. */
 static void exports_and_ends(int socket)
 {
 	uint64_t number =
@@ -347,7 +347,7 @@ static void the_end_of_a_process_ends_its_exports(void)
 	close(other.socket);
 }
 
-/* What the parent has exported is no business of the child. */
+/* The exports of the parent are not exports of the child, which can make its own. */
 static void a_child_exports_for_itself(void)
 {
 	aclrtDrvMemHandle handle = new_handle();

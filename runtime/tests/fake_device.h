@@ -26,7 +26,7 @@ extern bool fake_second;
 /* It has host and shared memory; to be set before the first context. */
 extern bool fake_kinds;
 
-/* It has no exports; the device is being reset, as exports see it. */
+/* fake_no_exports: the device has no EXPORT and IMPORT; fake_revoked: they see a reset. */
 extern bool fake_no_exports, fake_revoked;
 
 /* The device has gone: nobody opens it, and every call of it gives ENODEV. */

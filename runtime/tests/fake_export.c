@@ -20,7 +20,7 @@
 
 bool fake_no_exports, fake_revoked;
 
-/* Of each export that this process has imported, a descriptor. */
+/* A descriptor of each export that this process has imported. */
 static int kept[MAX_EXPORTS];
 
 bool fake_is_export(int fd)

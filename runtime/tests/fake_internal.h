@@ -94,8 +94,8 @@ int fake_import(struct fake_file *file, struct fake_exports *exports,
 bool fake_is_export(int fd);
 
 /*
- * Where the bytes at @offset of @fd are: in an export, in the export that a buffer of
- * @file was imported from, or there. @file may be NULL.
+ * Find the bytes at @offset of @fd, and change both to their place: an export, the export
+ * from which a buffer of @file was imported, or no change. @file may be NULL.
  */
 void fake_redirect(struct fake_file *file, struct fake_exports *exports,
 		   int *fd, uint64_t *offset);

@@ -90,7 +90,7 @@ static void a_part_is_all_that_an_importer_gets(void)
 	accmem_close(ctx);
 }
 
-/* A buffer that shares its page gives nothing away; one with a page of its own may go. */
+/* A buffer that shares its page cannot be exported; a buffer with its own page can. */
 static void small_buffers_are_not_exported(void)
 {
 	struct accmem_context *ctx = open_device();
@@ -171,7 +171,7 @@ static void a_read_only_export_is_mapped_for_reading(void)
 	accmem_close(ctx);
 }
 
-/* A descriptor to another process: 0, or a failed test. */
+/* Send a descriptor to another process. */
 static void send_fd(int socket, int fd)
 {
 	union {
@@ -215,7 +215,7 @@ static void wait_for(pid_t pid)
 	CHECK_EQ(status, 0);
 }
 
-/* The importing process: what it reads it writes back, plus 1. */
+/* The importing process: it adds 1 to the byte that it reads. */
 static void add_one(int socket)
 {
 	struct accmem_context *ctx = open_device();
@@ -298,7 +298,7 @@ static void a_pool_exports_what_is_exportable(void)
 	unsigned char *p = new_exportable(pool, 16 * PAGE);
 	int fd;
 
-	/* pages of a larger buffer are those of others next */
+	/* a piece of a pool's buffer cannot be exported */
 	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
 	CHECK_EQ(accmem_pool_export(pool, req.pointer, 0, 0, &fd), -EPERM);
 	CHECK(strstr(accmem_last_error(), "is not exportable"));
@@ -411,7 +411,7 @@ static void an_imported_allocation_is_like_others(void)
 	accmem_close(ctx);
 }
 
-/* What is not released goes with the pool, and the memory with its last user. */
+/* The end of a pool releases its imports; the memory is free after the last user. */
 static void the_end_of_a_pool_ends_its_imports(void)
 {
 	struct accmem_context *ctx = open_device(), *other = open_device();

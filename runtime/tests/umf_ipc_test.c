@@ -49,7 +49,7 @@ static void make_exportable(void)
 	CHECK(size <= IPC_SIZE);
 }
 
-/* The other process: 1 more in each byte that it reads. */
+/* The other process: it adds 1 to each byte that it reads. */
 static void ipc_child(int socket)
 {
 	char handle[IPC_SIZE], *p;
@@ -80,7 +80,7 @@ static void umf_opens_memory_of_another_process(void)
 	int sockets[2], status;
 	pid_t pid;
 
-	/* fails where there is no Yama, and nothing needs a permission */
+	/* fails on a kernel without Yama, where no permission is needed */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
 	pid = fork();

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The driver of nodes of the device tree: devices and their ranges, unbind and bind with
-# users of the memory, and nodes that are refused. The machine is that of lane_debug-2 in
-# tools/lanes; its device tree is helpers/devicetree.dts.
+# The driver for nodes of the device tree: devices and their ranges, unbind and bind with
+# users of the memory, and nodes that are refused. The test runs in the machine that
+# lane_debug-2 in tools/lanes starts with the device tree helpers/devicetree.dts.
 
 set -euo pipefail
 # shellcheck source=selftests/device/helpers/module.sh
@@ -19,7 +19,7 @@ bind()
 	{ echo "$1" >"$driver/bind"; } 2>&1 && find_accmem "$1"
 }
 
-# The memory is free when the last program that had it has ended.
+# Bind again and again: the memory is in use until the last program that had it has ended.
 bind_soon()
 {
 	within bind "$1" >/dev/null
@@ -30,7 +30,7 @@ unbind()
 	echo "$1" >"$driver/unbind"
 }
 
-# has NAME NUMBER KIB: carveout NUMBER of a device has this size
+# has NAME NUMBER KIB: carveout NUMBER of a device has KIB kibibytes
 has()
 {
 	local size
@@ -63,8 +63,8 @@ eight()
 	claimed 13000000 131fffff && claimed 13e00000 13ffffff
 }
 
-# Memory without page structures may be write-combining: that of accmem-two is one of two
-# ranges. That of the other range can be pinned.
+# Only memory without page structures may be write-combining, only memory with them can be
+# pinned. accmem-two has one range of each kind.
 kinds()
 {
 	local holder status=0
@@ -111,7 +111,7 @@ refused()
 	grep -q "accmem-devicetree $1: .*$3" <<<"$said" || why "$said"
 }
 
-# The memory of a program that stays is not given to another device.
+# While a program keeps memory of an unbound device, no other device gets the memory.
 stays_held()
 {
 	local holder status=0

@@ -120,7 +120,7 @@ reset_by()
 		echo 1 >"$bus/devices/$1/reset"
 }
 
-# The kernel's calls while the system sleeps
+# Make the kernel's calls for suspend and resume.
 sleep_and_wake()
 {
 	local pm=/sys/module/accmem_test_pm/parameters/call

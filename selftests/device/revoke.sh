@@ -12,8 +12,8 @@ drivers=/sys/bus/platform/drivers
 emulated=$drivers/accmem-emulated
 phys=$drivers/accmem-phys
 
-# The functions below start no program and no subshell: on a kernel with checkers, a process
-# takes longer than all that the module does for a device.
+# The functions below start no program and no subshell: on a kernel with checkers, the start
+# of a process takes longer than all that the module does for a device.
 
 # write FILE TEXT: can the text, which is not empty and one line, be written?
 write()

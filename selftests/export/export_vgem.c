@@ -77,7 +77,7 @@ static int gem_close(int gem, uint32_t handle)
 	return gem_call(gem, GEM_CLOSE, &c);
 }
 
-/* adds a fence of a write to the memory of a handle; its number, or -errno */
+/* adds a write fence to the memory of a handle; returns the fence's number, or -errno */
 static int gem_fence(int gem, uint32_t handle)
 {
 	struct fence_attach a = { .handle = handle, .flags = FENCE_WRITE };
@@ -147,7 +147,7 @@ static bool is_mapped(const char *path)
 	       mapped;
 }
 
-/* What comes back from the handle is the same memory, for mmap and for IMPORT. */
+/* The dma-buf that vgem makes of the handle is the same memory, for mmap and IMPORT. */
 TEST_F(export_vgem, there_and_back)
 {
 	int handle = gem_import(self->gem, self->d), again, other;
@@ -300,7 +300,7 @@ TEST_F(export_vgem, reset)
 	EXPECT_EQ(-ECONNRESET, device_byte(self->fd, self->a.address));
 }
 
-/* Of a device that is gone, nobody else gets the memory that a handle refers to. */
+/* When the device is gone, nobody else gets the memory that a handle still refers to. */
 TEST_F(export_vgem, unbind)
 {
 	int handle = gem_import(self->gem, self->d);

@@ -4,15 +4,15 @@
  * writes a picture into each buffer. The first camera writes through vmap. The second camera
  * also attaches a device, which has 32 address lines and needs contiguous memory.
  *
- * A picture does not change. So the picture in memory of the camera's own shows what the
- * picture in memory of an export must be.
+ * All pictures are equal. So a picture in memory of the camera itself shows what a picture in
+ * memory of an export must look like.
  */
 #include <linux/videodev2.h>
 
 #include "order_util.h"
 #include "revoke_util.h"
 
-/* two cameras with one kind of picture; the second has another allocator of memory */
+/* two cameras with the same input; allocators: videobuf2's vmalloc and dma-contig */
 #define CAMERAS \
 	"vivid n_devs=2 node_types=1,1 num_inputs=1,1 input_types=0,0 allocators=0,1"
 
@@ -21,7 +21,7 @@
 #define FRAME_MS 20000
 
 #define CAPTURE V4L2_BUF_TYPE_VIDEO_CAPTURE
-/* of vivid: no text in the picture, which would have the time */
+/* a control of vivid: no text in the picture, since the text would show the time */
 #define OSD_TEXT_MODE (0x00f00000 | 0xf001)
 #define OSD_TEXT_NONE 2
 
@@ -30,7 +30,7 @@ static int camera_call(int camera, unsigned long cmd, void *arg)
 	return ioctl(camera, cmd, arg) ? -errno : 0;
 }
 
-/* opens a camera with a small picture, of a size that is stored at @bytes */
+/* opens a camera with a small picture; stores the size of the picture at @bytes */
 static int camera_open(unsigned int nr, uint64_t *bytes)
 {
 	struct v4l2_format f = { .type = CAPTURE };
@@ -57,7 +57,7 @@ static int camera_open(unsigned int nr, uint64_t *bytes)
 	return camera;
 }
 
-/* gives a camera buffers, which have no memory yet with V4L2_MEMORY_DMABUF */
+/* requests buffers of a camera; with V4L2_MEMORY_DMABUF they have no memory yet */
 static int camera_buffers(int camera, unsigned int count, unsigned int memory)
 {
 	struct v4l2_requestbuffers req = {
@@ -97,7 +97,7 @@ static int camera_stop(int camera)
 		       camera_buffers(camera, 0, V4L2_MEMORY_DMABUF);
 }
 
-/* waits for a picture; the index of its buffer, or -errno */
+/* waits for a picture; returns the index of its buffer, or -errno */
 static int camera_picture(int camera, unsigned int memory)
 {
 	struct v4l2_buffer b = { .type = CAPTURE, .memory = memory };
@@ -138,7 +138,7 @@ FIXTURE(export_vivid)
 	struct accmem_alloc a;
 	int camera;
 	uint64_t bytes; /* of a picture */
-	char *picture; /* as the camera takes it in other memory */
+	char *picture; /* a picture that the camera took in its own memory */
 };
 
 ACCMEM_VARIANTS(export_vivid);
@@ -178,7 +178,7 @@ FIXTURE_TEARDOWN(export_vivid)
 	free(self->picture);
 }
 
-/* Takes one picture in a new buffer, which is mapped at @p; the dma-buf, or -errno. */
+/* Takes a picture in a new buffer and maps it at @p. Returns the dma-buf, or -errno. */
 static int take_picture(int fd, int camera, struct accmem_alloc *a, char **p)
 {
 	int d, err;
@@ -199,7 +199,7 @@ static int take_picture(int fd, int camera, struct accmem_alloc *a, char **p)
 	return err;
 }
 
-/* The picture is in the memory, and nothing is behind it. */
+/* The memory contains the picture, and the bytes behind the picture have not changed. */
 static void check_picture(struct __test_metadata *_metadata, int fd,
 			  const struct accmem_alloc *a, const char *p,
 			  const char *picture, uint64_t bytes)
@@ -273,7 +273,7 @@ TEST_F(export_vivid, a_camera_that_needs_contiguous_memory)
 	close(camera);
 }
 
-/* A camera would write to the memory, and the kernel does not know. */
+/* A READ_ONLY export is refused, since the camera would write to it through vmap. */
 TEST_F(export_vivid, an_export_for_reading)
 {
 	int d;
@@ -378,7 +378,7 @@ TEST_F(export_vivid, users_end_in_every_order)
 	}
 }
 
-/* The camera does not let go. So the contents of the memory are kept by the reset. */
+/* The camera keeps its mapping. So the reset fails, and the contents are kept. */
 TEST_F(export_vivid, reset_while_the_camera_writes)
 {
 	char *p;
@@ -399,7 +399,7 @@ TEST_F(export_vivid, reset_while_the_camera_writes)
 	close(d);
 }
 
-/* Of a device that is gone, nobody else gets the memory that the camera writes to. */
+/* When the device is gone, nobody else gets the memory that the camera writes to. */
 TEST_F(export_vivid, unbind_while_the_camera_writes)
 {
 	struct target target;

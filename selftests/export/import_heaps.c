@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * IMPORT of dma-bufs that the kernel makes of ordinary memory: those of udmabuf and of the
- * system heap. Linux 7.3 of the distribution has both.
+ * system heap. The distribution's Linux 7.3 has both.
  */
 #include <linux/dma-heap.h>
 #include <linux/udmabuf.h>

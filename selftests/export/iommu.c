@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Exports that a device behind an IOMMU imports: QEMU's pci-testdev on the machine of the
- * lane "pci", which has Intel's IOMMU. The device reaches the memory, and no other, at the
- * addresses of the mapping. The kernel's tables of the IOMMU say what it reaches.
+ * lane "pci", which has Intel's IOMMU. At the addresses of a mapping the device must reach the
+ * exported memory and no other memory. The test finds what the device reaches in the kernel's
+ * tables of the IOMMU.
  */
 #include "export_util.h"
 
@@ -104,7 +105,7 @@ TEST_F(iommu, the_device_reaches_the_memory)
 	close(d);
 }
 
-/* Two importers have one memory at a time, each by addresses of its own. */
+/* Two importers have the same memory mapped, each at DMA addresses of its own. */
 TEST_F(iommu, twice)
 {
 	int d = export_all(self->fd, &self->a), one, two;
@@ -119,7 +120,7 @@ TEST_F(iommu, twice)
 	close(d);
 }
 
-/* FREE while the device has the memory: it keeps it, and the memory is free afterwards. */
+/* FREE while the device has a mapping: the memory becomes free when the mapping ends. */
 TEST_F(iommu, freed_while_the_device_has_it)
 {
 	int d = export_all(self->fd, &self->a), importer;

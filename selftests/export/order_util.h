@@ -8,7 +8,7 @@
 
 #include "export_util.h"
 
-/* loads a module of the distribution's kernel; the machine has the others that it needs */
+/* loads a module of the distribution's kernel, and the modules that it depends on */
 static inline bool stock_load(const char *name_and_parameters)
 {
 	char command[256];
@@ -21,7 +21,7 @@ static inline bool stock_load(const char *name_and_parameters)
 #define ORDER_USERS 4
 #define ORDERS (4 * 3 * 2) /* of four users */
 
-/* the users of one memory: descriptors, or -1, and a mapping */
+/* the users of one memory: up to three descriptors (-1: none), and a mapping */
 struct order {
 	int fds[ORDER_USERS - 1];
 	char *p;
@@ -49,7 +49,7 @@ static inline void order_end_all(struct order *o, unsigned int number)
 	}
 }
 
-/* imports a dma-buf that another driver has made: 0 or -errno */
+/* tries to import a dma-buf that another driver has made; returns 0 or -errno */
 static inline int import_foreign(int fd, int dma_buf)
 {
 	struct accmem_import_buffer i = { .size = sizeof(i), .fd = dma_buf };

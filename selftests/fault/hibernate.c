@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hibernation: the image contains emulated memory, and not a physical range, which is taken
- * from the programs meanwhile. accmem_test_pm.ko makes the calls of the kernel.
+ * Hibernation: the image contains emulated memory, but not a physical range. The driver revokes
+ * a physical range before the image is made. accmem_test_pm.ko makes the calls of the kernel.
  */
 #include "export_util.h"
 #include "revoke_util.h"
@@ -88,7 +88,7 @@ TEST_F(hibernate, sleep_keeps_memory)
 	EXPECT_EQ(-1, accmem_check(self->p, size, 1));
 }
 
-/* A device that does not give the memory back prevents hibernation. */
+/* An importing device that keeps its mapping prevents hibernation. */
 TEST_F(hibernate, refused_while_another_device_has_the_memory)
 {
 	int d = export_all(self->fd, &self->a), importer;

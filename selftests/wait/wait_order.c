@@ -280,7 +280,7 @@ static bool others_are_served(int fd, unsigned int ms)
 	unsigned int refused = 0, n = 0;
 	struct accmem_alloc a;
 
-	/* a slow machine needs longer for so many */
+	/* at least 200 requests, for which a slow machine needs longer than @ms */
 	for (; n <= 200 || accmem_ms() < until; n++) {
 		if (accmem_alloc_bytes(fd, KIB(64), 0, &a))
 			refused++;

@@ -187,7 +187,7 @@ static inline int pass_until_refused(int fd, int most)
 	return n;
 }
 
-/* Allocates and frees a piece until memory is reserved for a waiter, and counts them. */
+/* Allocates and frees a piece until memory is reserved for a waiter; the number of frees. */
 static inline int pass_until_reserved(const char *path, int fd, int most)
 {
 	struct accmem_alloc a;

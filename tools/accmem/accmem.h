@@ -23,13 +23,12 @@
 /* Exit statuses of all commands except run. */
 enum {
 	STATUS_OK = 0,
-	STATUS_FAILED =
-		1, /* something could not be read or written, or found */
+	STATUS_FAILED = 1, /* something could not be read, written or found */
 	STATUS_USAGE = 2,
-	STATUS_NO_DEVICE = 3, /* no device, or not the device that was named */
+	STATUS_NO_DEVICE = 3, /* no device, or the named one does not exist */
 };
 
-/* Values of a device and of each of its memories: files of sysfs. */
+/* Numbers of a device, of each carveout and of host memory: files of sysfs. */
 enum value {
 	CAPACITY,
 	FREE,
@@ -74,9 +73,9 @@ struct device {
 	uint64_t value[NR_VALUES]; /* sums over the carveouts */
 	struct memory *memories; /* carveouts, then host memory */
 	size_t nr_memories;
-	struct waiter *waiters; /* the first of them, in their order */
+	struct waiter *waiters; /* the first of the queue, in its order */
 	size_t nr_waiters;
-	uint64_t nr_waiting;
+	uint64_t nr_waiting; /* all, also those without an element of waiters */
 };
 
 /* Numbers of a context: lines of fdinfo. */
@@ -95,9 +94,9 @@ struct context {
 	char device[16];
 	uint64_t id;
 	uint64_t uid;
-	pid_t *pids; /* processes that have it open, or the process that opened it */
+	pid_t *pids; /* processes that have the file open, else the one that opened it */
 	size_t nr_pids;
-	bool open; /* a process that the caller may see has it open */
+	bool open; /* a process that the caller may see has the file open */
 	char comm[32];
 	uint64_t use[NR_USES];
 };
@@ -195,7 +194,7 @@ const char *pids_text(const struct context *c, char text[32]);
 struct column {
 	const char *title;
 	bool right; /* aligned to the right */
-	int rank; /* columns with high ranks are left out where there is no room */
+	int rank; /* if there is no room, the highest ranks are left out; 0: never */
 };
 
 struct table;

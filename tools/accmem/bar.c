@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A bar: the bytes of a memory by state, a character for each state, so that the bar can
- * be read without colors. A state with any byte has a character at least.
+ * A bar: the bytes of a carveout or of host memory by state. Each state has a letter, so that
+ * the bar can be read without colors. A state that has any bytes gets at least one character.
  */
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ void bar_print(const uint64_t value[NR_VALUES], int width)
 		if (cells[i] > cells[most])
 			most = i;
 	}
-	/* Small states may have taken more than their share. */
+	/* Small states were rounded up: the largest state gives the excess. */
 	if (used > width)
 		cells[most] -= used - width;
 	putchar('[');
@@ -79,7 +79,7 @@ void bar_print(const uint64_t value[NR_VALUES], int width)
 	putchar(']');
 }
 
-/* Print a letter with its meaning, on the next line if the line has no room for it. */
+/* Print a letter with its meaning, on the next line if this line has no room for both. */
 static void legend_add(int *column, int indent, char letter, enum color color,
 		       const char *name, uint64_t bytes)
 {
@@ -96,7 +96,7 @@ static void legend_add(int *column, int indent, char letter, enum color color,
 	fputs(item, stdout);
 }
 
-/* Print the bytes of each state that has any, in lines of the terminal's width. */
+/* Print the bytes of each state that is not empty, in lines of the terminal's width. */
 void bar_legend(const uint64_t value[NR_VALUES], int indent)
 {
 	int column = 0;

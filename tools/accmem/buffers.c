@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The buffers of a device that are not freed, of `buffers` in debugfs.
+ * The buffers of a device that are not freed, read from `buffers` in debugfs.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,11 @@
 /*
  * The contexts and the users of a snapshot.
  *
- * The fdinfo of each open device in /proc has the numbers of its context. The caller may
- * read that of own processes, root that of all. Two descriptors with the same number are
- * one context. `contexts` in debugfs also has contexts that no process has open: those
- * whose mappings are left, and those that were closed and have memory that is not free.
+ * The fdinfo of an open device file in /proc has the numbers of its context. Users may read
+ * the fdinfo of their own processes, root that of all processes. Two descriptors of a device
+ * with the same number are one context. `contexts` in debugfs also lists contexts that no
+ * process has open: their files were closed, and some of their memory is still mapped,
+ * pending or pinned.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -78,7 +79,7 @@ static const char *fdinfo_value(const char *text, const char *key)
 	return NULL;
 }
 
-/* A file of a device has the line accmem-buffers; that of a stream or a CTA has not. */
+/* Only a device file has the line accmem-buffers; files of streams and CTAs do not. */
 static void read_fdinfo(struct snapshot *s, pid_t pid, const char *fd)
 {
 	char *text = read_text("/proc/%d/fdinfo/%s", pid, fd);
@@ -115,7 +116,7 @@ static void read_fdinfo(struct snapshot *s, pid_t pid, const char *fd)
 	free(text);
 }
 
-/* A link is read, and no file opened, so that no file system of another program hangs. */
+/* Read the links and open no file: a file system that a program serves could hang. */
 static void read_process(struct snapshot *s, pid_t pid)
 {
 	char path[32], link[32];
@@ -221,7 +222,7 @@ static void add_to_user(struct snapshot *s, const struct context *c)
 		u->charge[CHARGE_BYTES] += c->use[USE_CHARGED];
 }
 
-/* For root the charges of debugfs, else the sums over the contexts of the caller. */
+/* For root read the charges from debugfs, else add up the contexts that are known. */
 void users_read(struct snapshot *s)
 {
 	char *text = read_text(DEBUGFS "/users"), *line, *save;

@@ -3,8 +3,8 @@
  * accmem devices: list the devices, add one, remove one.
  *
  * Devices are added and removed by the files new_device and delete_device of their platform
- * driver. The removal takes the memory from the programs that use the device, so that it
- * needs --force while there are any.
+ * driver. A removal takes the memory from the programs that use the device. So it needs
+ * --force while a program has the device open.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -111,7 +111,7 @@ static int add(int argc, char **argv)
 		return STATUS_USAGE;
 	}
 	snapshot_read(&before);
-	/* A write of nothing never reaches the kernel's file. */
+	/* A write of 0 bytes would succeed without reaching the driver. */
 	err = *argv[1] ? write_text(argv[1], DRIVERS "/accmem-%s/new_device",
 				    argv[0]) :
 			 -EINVAL;
@@ -176,7 +176,7 @@ int command_devices(int argc, char **argv)
 	if (optind == argc)
 		return options_watch(&o, show, NULL);
 	first = optind;
-	optind = 0; /* of getopt(): another list of arguments */
+	optind = 0; /* getopt() begins again, with another list of arguments */
 	if (!strcmp(argv[first], "add"))
 		return add(argc - first - 1, argv + first + 1);
 	if (!strcmp(argv[first], "remove"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files of sysfs, debugfs and /proc, and memory. A command that has no memory ends with
- * a message.
+ * Reading and writing files of sysfs, debugfs and /proc, and allocation of memory. When an
+ * allocation fails, the command prints a message and ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,8 +92,8 @@ char *read_text(const char *fmt, ...)
 }
 
 /*
- * Copy a word that a program may have chosen: without bytes that would change the
- * terminal or the line.
+ * Copy a word that an untrusted program may have chosen, up to the first line feed. Bytes that
+ * are not printable ASCII become '?', since they could control the terminal.
  */
 void copy_word(char *to, size_t size, const char *from)
 {
@@ -139,7 +139,7 @@ uint64_t read_number(const char *fmt, ...)
 	return number;
 }
 
-/* Write a line in one call, as the files of sysfs need it. Return 0 or -errno. */
+/* Write text in one system call, as files of sysfs require. Return 0 or -errno. */
 int write_text(const char *text, const char *fmt, ...)
 {
 	va_list list;

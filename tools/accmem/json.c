@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A snapshot in JSON. accmem.schema.json describes it. A member of which the caller may not
- * read the value is absent. Sizes are in bytes.
+ * A snapshot in JSON. accmem.schema.json describes the output. A member is absent if the
+ * caller may not read its value. Sizes are in bytes.
  */
 #include <json-c/json.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * accmem limits: show the limits of the module, and set them.
  *
- * The kernel parses a value. All names are checked before the first value is written.
+ * The kernel parses the values. All names are checked before the first value is written.
  */
 #include <errno.h>
 #include <json-c/json.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem map: a picture of each carveout, of `occupancy` in debugfs and of `retired` in
- * sysfs. occupancy has a character for each part of a carveout; the picture has as many of
- * them in a row as the terminal has room for, in a power of two.
+ * accmem map: a picture of each carveout, from `occupancy` in debugfs and `retired` in sysfs.
+ * occupancy has a character for each part of a carveout. The number of characters in a row of
+ * the picture is the largest power of two for which the terminal has room, from 16 to 256.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -33,8 +33,9 @@ static int usage_error(const char *usage)
 }
 
 /*
- * Parse the options; @allowed has the first letters of those that the command has. Return
- * -1, or the status with which the command has to end. optind is that of getopt().
+ * Parse the options. @allowed has the first letters of the options that the command accepts.
+ * Return -1 if the command can go on: optind is the index of its first argument. Else return
+ * the status with which the command has to end.
  */
 int options_parse(struct options *o, int argc, char **argv, const char *allowed,
 		  const char *usage)

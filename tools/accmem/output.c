@@ -2,8 +2,8 @@
 /*
  * Output to a terminal or a file: its width, colors, and numbers as text.
  *
- * Colors are used on a terminal only, and not if NO_COLOR is set (no-color.org) or TERM is
- * dumb.
+ * Colors are used on a terminal only, and not if NO_COLOR is set and not empty
+ * (no-color.org), or if TERM is unset or "dumb".
  */
 #include <pwd.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ bool output_is_terminal(void)
 	return isatty(STDOUT_FILENO);
 }
 
-/* The columns of the terminal, else of the variable COLUMNS, else 80. */
+/* Return the columns of the terminal, else the value of COLUMNS, else 80; within 40 to 500. */
 int output_width(void)
 {
 	const char *columns = getenv("COLUMNS");
@@ -60,7 +60,7 @@ void output_color(enum color color)
 		printf("\033[%sm", codes[color]);
 }
 
-/* Bytes in the largest unit in which they are at least 1, with three digits. */
+/* Return the bytes with three digits, in the largest unit in which they are at least 1. */
 const char *size_text(uint64_t bytes, char text[16])
 {
 	static const char units[] = "KMGTPE";
@@ -92,7 +92,7 @@ const char *number_text(uint64_t number, char text[32])
 	return text;
 }
 
-/* The name of a user, or the number of a user without a name. */
+/* Return the name of a user, or the number if the user has no name. */
 const char *user_text(uint64_t uid, char text[33])
 {
 	struct passwd *user;
@@ -107,7 +107,7 @@ const char *user_text(uint64_t uid, char text[33])
 	return text;
 }
 
-/* The first process that has a context open, and the number of the others. */
+/* Return the first process that has a context open, and the number of the others. */
 const char *pids_text(const struct context *c, char text[32])
 {
 	if (!c->nr_pids)

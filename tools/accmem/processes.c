@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The processes of a snapshot: the contexts of one process on one device together.
+ * The processes of a snapshot: the contexts of a process on a device are added up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +29,8 @@ static bool is_same_process(const struct context *a, const struct context *b)
 }
 
 /*
- * Return an array with an element for each process and device, which the caller frees. Its
- * id is the number of contexts; its pids belong to the snapshot.
+ * Return an array with an element for each process and device, which the caller frees. The id
+ * of an element is the number of contexts; the pids of an element belong to the snapshot.
  */
 struct context *processes_merge(const struct snapshot *s, size_t *nr)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem without a command: the state of all devices, or of those that are named.
+ * accmem without a command: all devices, the processes and the users, the requests that wait,
+ * and the limits.
  */
 #include <stdio.h>
 #include <stdlib.h>

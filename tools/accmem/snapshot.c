@@ -3,8 +3,8 @@
  * A snapshot of the devices: sysfs, `usage` and `waiting` of debugfs for root, and
  * ACCMEM_IOC_INFO for a user who may open a device but not read its files.
  *
- * `usage` has the states of a carveout at one moment, so that their sum is its capacity.
- * The other numbers are of other moments.
+ * `usage` shows the bytes of a carveout in each state at one moment, so that the sum of the
+ * states is the capacity. The other numbers are read at other moments.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -115,7 +115,7 @@ static void usage_line(uint64_t *value, const char *line)
 	}
 }
 
-/* The sums come first. They are also the values of a single carveout. */
+/* The sums over the carveouts come first. A single carveout has no lines of its own. */
 static bool read_usage(struct device *d)
 {
 	char *text = read_text(DEBUGFS "/%s/usage", d->name), *line, *save;
@@ -186,7 +186,7 @@ static void read_waiting(struct device *d)
 	free(text);
 }
 
-/* Fill in what a program may know that may open the device. */
+/* Fill in the numbers that INFO gives to any program that may open the device. */
 static void read_info(struct device *d)
 {
 	char path[32];
@@ -271,7 +271,7 @@ void limits_read(struct snapshot *s)
 		s->limits[i] = read_number(PARAMETERS "/%s", limit_names[i]);
 }
 
-/* Return STATUS_OK, or STATUS_NO_DEVICE without any device. */
+/* Return STATUS_OK, or STATUS_NO_DEVICE if there is no device. */
 int snapshot_read(struct snapshot *s)
 {
 	struct dirent **entries;
@@ -317,7 +317,7 @@ struct device *snapshot_device(const struct snapshot *s, const char *name)
 	return NULL;
 }
 
-/* Return true if programs have the device open, as far as the caller may know. */
+/* Return true if programs have the device open. Return false if the caller may not know. */
 bool in_use(const struct device *d)
 {
 	return d->contexts && d->contexts != UNKNOWN;

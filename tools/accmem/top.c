@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem top: a table of the processes, drawn again and again. Keys choose the order, and a
- * process of which the buffers and the streams are shown.
+ * accmem top: a table of the processes, drawn again and again. Keys choose the order, and the
+ * process whose buffers and streams are shown.
  */
 #include <curses.h>
 #include <poll.h>
@@ -58,7 +58,7 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	return strverscmp(x->device, y->device);
 }
 
-/* Draw text in a line, as far as the screen has room: curses would go on in the next. */
+/* Draw text in a line, cut to the screen: curses would continue in the next line. */
 static void draw_text(int line, const char *text)
 {
 	if (line >= 0 && line < LINES - 1)
@@ -96,7 +96,7 @@ static void draw_memory(int line, const char *device, const struct memory *m)
 		mvchgat(line, 22, used, A_NORMAL, 1, NULL);
 }
 
-/* Draw the memories that are used, and carveouts. Return the next line. */
+/* Draw the carveouts, and host memory if some is used. Return the line of the table. */
 static int draw_devices(const struct snapshot *s)
 {
 	char text[80];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem who: the buffers at a device address with their processes, or the contexts and
- * the buffers of a process.
+ * accmem who: the buffers that contain a device address, with their processes; or the contexts
+ * and the buffers of a process.
  */
 #include <errno.h>
 #include <json-c/json.h>

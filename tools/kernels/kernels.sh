@@ -3,8 +3,8 @@
 #
 # The kernels that tools/vm can boot, and the paths of their parts. Stock kernels are
 # packages of Debian. tools/kernels/build builds the others from Debian's source and the
-# fragments beside this file. A directory, with an absolute path, is the kernel that is
-# installed in the system whose root it is. Sourced after common.sh.
+# fragments beside this file. An absolute path is the root directory of a system, and
+# stands for the newest kernel that is installed there. Sourced after common.sh.
 
 kernels_all=(stock-6.1 stock-6.12 stock-7.3 debug-6.12 kcsan-6.12)
 

@@ -535,11 +535,12 @@ aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 /*
  * Memory for other processes.
  *
- * The process that has allocated a handle exports it as a number, and names the processes
- * that may import it; a process that gets the number makes a handle of it. The processes
- * run as the same effective user, and are in the same PID and network namespaces: this is
- * narrower than the interface. The exporting process gives the memory out itself, and must
- * exist until the others have imported it: its first export starts a thread.
+ * The process that has allocated a handle exports the handle as a number, and names the
+ * processes that may import it. A named process that gets the number imports it as a handle
+ * of its own. The processes must run as the same effective user, in the same PID and network
+ * namespaces: the interface itself does not require this. A thread of the exporting process
+ * gives the memory to the others. The first export starts this thread, and the process must
+ * exist until the others have imported the memory.
  *
  * All processes can read and write the memory. It is free when all of them have freed
  * their handles, or have ended.
@@ -559,14 +560,15 @@ aclError aclrtDeviceGetBareTgid(int32_t *pid);
  * @flags: ACL_RT_VMM_EXPORT_FLAG_*
  * @shareableHandle: out: the number, which the program sends to the other processes
  *
- * The number is valid until aclrtFreePhysical() has freed the memory in this process. It is
- * hard to guess, but no secret from processes that can read the program's memory.
+ * The number is valid until aclrtFreePhysical() has freed the memory in this process. The
+ * number is hard to guess, but a process that can read this program's memory can find it.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE if this process
  * has not allocated @handle; ACL_ERROR_RT_PARAM_INVALID if it was exported before, or
  * imported; ACL_ERROR_RT_FEATURE_NOT_SUPPORT if the driver has no exports;
  * ACL_ERROR_RT_MEMORY_ALLOCATION if memory is short, or a limit reached;
- * ACL_ERROR_RT_INTERNAL_ERROR if there are too many open files or threads.
+ * ACL_ERROR_RT_INTERNAL_ERROR if there are too many open files or threads, or if other
+ * processes have taken the names that were tried for the socket.
  */
 aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
 					 aclrtMemHandleType handleType,
@@ -579,12 +581,15 @@ aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
  * @pid: ids of processes that exist (aclrtDeviceGetBareTgid())
  * @pidNum: number of ids, not 0
  *
- * Adds the processes to those that were named before; after an error none of them. Neither
- * their children nor later processes with the same id may import. Each takes a descriptor.
+ * The call adds the processes to those that were named before. After an error none of them
+ * is added. Children of a named process, and later processes with the same id, may not
+ * import. This process keeps a file descriptor for each named process.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_PARAM_INVALID if there is no
- * such process; ACL_ERROR_RT_INVALID_HANDLE if this process has not exported the number;
- * ACL_ERROR_BAD_ALLOC; ACL_ERROR_RT_INTERNAL_ERROR if there are too many open files.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM if @pid is NULL or @pidNum is 0;
+ * ACL_ERROR_RT_PARAM_INVALID if one of the processes does not exist;
+ * ACL_ERROR_RT_INVALID_HANDLE if this process has not exported the number;
+ * ACL_ERROR_BAD_ALLOC or ACL_ERROR_RT_MEMORY_ALLOCATION if memory is short;
+ * ACL_ERROR_RT_INTERNAL_ERROR if there are too many open files.
  */
 aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
 					 size_t pidNum);
@@ -597,13 +602,14 @@ aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
  *
  * The memory counts against the limits of this process as well.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE if no
- * process exports the number, or it has not named this one;
- * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for memory of this process or of another device;
- * ACL_ERROR_RT_PARAM_INVALID if this process has imported the number, and not freed it;
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM if @handle is NULL;
+ * ACL_ERROR_RT_INVALID_HANDLE if no process exports the number, or if the exporting process
+ * has not named this one; ACL_ERROR_RT_FEATURE_NOT_SUPPORT for memory of this process or of
+ * another device; ACL_ERROR_RT_PARAM_INVALID if this process has imported the number before
+ * and has not freed the handle; ACL_ERROR_BAD_ALLOC;
  * ACL_ERROR_RT_INVALID_DEVICEID; ACL_ERROR_RT_MEMORY_ALLOCATION if memory is short, or a
- * limit reached; ACL_ERROR_RT_INTERNAL_ERROR if the other process does not answer in 10
- * seconds, and after a reset of the device.
+ * limit reached; ACL_ERROR_RT_INTERNAL_ERROR if the exporting process does not answer within
+ * 10 seconds, if there are too many open files, and after a reset of the device.
  */
 aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle,
 					   int32_t deviceId,

@@ -51,7 +51,7 @@ struct reservation {
  * @size: bytes
  * @at: address where the memory is mapped, or NULL
  * @retained: number of references besides the first
- * @number: shareable handle that the memory was exported as, or imported from; or 0
+ * @number: shareable handle, if the memory was exported or imported; else 0
  * @imported: the memory was imported
  * @hidden: the device is being closed: no lookup finds the handle
  * @next: next in @handles
@@ -375,7 +375,7 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 	return error;
 }
 
-/* Each handle is exported once, by the process that has allocated the memory. */
+/* Export a handle. Only the process that has allocated it may do so, and only once. */
 static aclError export_locked(aclrtDrvMemHandle handle, bool any,
 			      uint64_t *number)
 {
@@ -410,7 +410,7 @@ aclError accmem_acl_handle_export(aclrtDrvMemHandle handle, bool any,
 	return error;
 }
 
-/* A process imports a shareable handle once. False: it has done so. */
+/* Add an imported handle. Return false if this process has a handle of the same number. */
 static bool add_imported(struct handle *h)
 {
 	const struct handle *other;
@@ -428,7 +428,7 @@ static bool add_imported(struct handle *h)
 	return !other;
 }
 
-/* With identity translation, a context has the memory once. */
+/* EEXIST: with identity translation, memory can be in a context only once. */
 static aclError import_failed(int error)
 {
 	if (error == -EEXIST)

@@ -17,11 +17,11 @@ int32_t accmem_acl_reserved_device(const void *pointer);
  */
 bool accmem_acl_handles_hide(struct acl_device *device);
 
-/* Export the memory of a handle to the processes that are named, or to @any. In a call. */
+/* Export a handle to named processes, or with @any to all of the user. Within a call. */
 aclError accmem_acl_handle_export(aclrtDrvMemHandle handle, bool any,
 				  uint64_t *number);
 
-/* Make a handle of the memory of dma-buf @fd, on a device. In a call. */
+/* Import dma-buf @fd as a handle on a device. Within a call. */
 aclError accmem_acl_handle_import(int32_t device, int fd, uint64_t number,
 				  aclrtDrvMemHandle *handle);
 

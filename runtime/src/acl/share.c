@@ -2,12 +2,13 @@
 /*
  * Shareable handles of the ACL front-end: numbers that stand for memory of a process.
  *
- * A share is a dma-buf of a handle, with the processes that may have it. The number of the
- * share names the process; another process sends the number to the socket of that process,
- * and gets the descriptor (socket.c). A thread of the exporting process answers. It starts
+ * A share is a dma-buf of the memory of a handle, with a list of the processes that may
+ * import it. The number of the share contains the id of the exporting process. Another
+ * process sends the number to the socket of the exporting process, and gets the descriptor
+ * of the dma-buf (socket.c). A thread of the exporting process answers. The thread starts
  * with the first share, and exists until the process ends.
  *
- * A process is named by a pidfd, since its id may become that of another process.
+ * A named process is kept as an id and a pidfd, since a later process may get the same id.
  *
  * Locking: accmem_acl_shares_lock protects the shares.
  */
@@ -34,8 +35,8 @@
 
 /**
  * struct named - a process that may import a share
- * @pid: its id
- * @pidfd: the process
+ * @pid: process id
+ * @pidfd: descriptor of the process, which tells whether the process has ended
  */
 struct named {
 	pid_t pid;
@@ -106,7 +107,7 @@ static bool may_import(const struct share *share, pid_t pid)
 	return share->any;
 }
 
-/* The lock is held over the answer, so that fork() copies no descriptor on its way. */
+/* The lock is held until the answer is sent: no fork() happens, and no share is freed. */
 static void serve(int connection)
 {
 	const struct share *share;
@@ -282,7 +283,7 @@ void accmem_acl_share_remove(uint64_t number)
 	pthread_mutex_unlock(&accmem_acl_shares_lock);
 }
 
-/* If the parent ended, its name would stay, and nobody would answer. */
+/* If the child kept the socket, its name would outlive the parent, and nobody would answer. */
 void accmem_acl_shares_disown(void)
 {
 	struct share *share;
@@ -297,7 +298,7 @@ void accmem_acl_shares_disown(void)
 	server = -1;
 }
 
-/* Open pidfds of the processes. */
+/* Make an array of the processes, with an open pidfd for each. */
 static int named_open(const int32_t *pids, size_t count, struct named **result)
 {
 	struct named *named = calloc(count, sizeof(*named));
@@ -335,7 +336,7 @@ static int share_name(uint64_t number, const struct named *named, size_t count)
 	return 0;
 }
 
-/* The share has the descriptors in @named on success. */
+/* On success the share owns the pidfds in @named, else they are closed. Frees @named. */
 static aclError name_processes(uint64_t number, struct named *named,
 			       size_t count)
 {

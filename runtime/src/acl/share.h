@@ -7,16 +7,16 @@
 #include <stdint.h>
 
 /*
- * Offer the dma-buf @fd to processes that are named, or to any. On success the share has
- * @fd, and @number is never 0. 0 or a negative errno value. The caller may hold
- * accmem_acl_map_lock.
+ * Offer the dma-buf @fd to the processes that will be named, or with @any to all processes of
+ * the user. On success the share owns @fd, and @number is not 0. Returns 0 or a negative
+ * errno value. The caller may hold accmem_acl_map_lock.
  */
 int accmem_acl_share_add(int fd, bool any, uint64_t *number);
 
-/* End a share, if this process has it. The caller may hold accmem_acl_map_lock. */
+/* End a share, if this process has made it. The caller may hold accmem_acl_map_lock. */
 void accmem_acl_share_remove(uint64_t number);
 
-/* In a child of fork(), which offers nothing. The caller holds the lock. */
+/* End all shares in a child of fork(). The caller holds accmem_acl_shares_lock. */
 void accmem_acl_shares_disown(void);
 
 #endif /* ACCMEM_RUNTIME_ACL_SHARE_H */

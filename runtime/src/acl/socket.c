@@ -3,9 +3,10 @@
  * Sockets through which an exporting process gives descriptors to others.
  *
  * The socket has a name in the abstract namespace, which all users see and may connect to.
- * A process answers only processes of its own effective user, and believes only answers of
- * these. The kernel reports the user and the process of either side (SO_PEERCRED). No
- * call blocks: signals and stops of the process do not change the time that a peer has.
+ * A process answers only processes of its own effective user, and accepts only answers of
+ * such processes. The kernel reports the user and the process id of the peer (SO_PEERCRED).
+ * The exporting process waits 1 second for a request, the importing process 10 seconds for an
+ * answer. No call blocks, so that signals and stops of a process do not end a wait early.
  *
  * A peer of any user can send a descriptor whose last close takes long, and so delay the
  * answers. Linux 6.16 and later refuse such descriptors (SO_PASSRIGHTS).

@@ -15,8 +15,8 @@
 #define ACL_SHARE_NAMES 1024u
 
 /*
- * Listen for requests, with the upper half of the handles in @base. Returns the socket, or
- * a negative errno value.
+ * Listen for requests. @base: out: the upper half of the handles that this process exports.
+ * Returns the socket, or a negative errno value.
  */
 int accmem_acl_socket_listen(uint64_t *base);
 
@@ -24,7 +24,8 @@ int accmem_acl_socket_listen(uint64_t *base);
 int64_t accmem_acl_socket_now_ms(void);
 
 /*
- * Read a request from a connection that has one. Returns the process that asks for @handle; -EACCES if it has another effective user than this process; another
+ * Read a request from a connection that has one. Returns the id of the process that
+ * requests @handle; -EACCES if that process runs as another effective user; another
  * negative errno value.
  */
 pid_t accmem_acl_socket_request(int connection, uint64_t *handle);
@@ -34,9 +35,9 @@ void accmem_acl_socket_answer(int connection, int fd);
 
 /*
  * Get the descriptor of @handle from the process that exports it. Returns the descriptor;
- * -ECONNREFUSED if there is no such process, or it exports nothing; -EACCES if it refuses,
- * or has another effective user; -ECONNRESET if it gives no answer; -ETIMEDOUT; another
- * negative errno value.
+ * -ECONNREFUSED if that process does not exist or exports nothing; -EACCES if it refuses, or
+ * runs as another effective user; -ECONNRESET if it closes without an answer; -ETIMEDOUT;
+ * another negative errno value.
  */
 int accmem_acl_socket_fetch(uint64_t handle);
 

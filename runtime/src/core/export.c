@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Exports and imports: buffers that several contexts share.
+ * Exports and imports: memory that several contexts share.
  *
  * An export is a dma-buf of whole granules. A buffer that shares its granule with other
- * buffers is not exported, since an importer would get these as well.
+ * buffers is not exported, since an importer would get those buffers as well.
  *
  * Locking: accmem_context.lock, for the mappings.
  */
@@ -24,7 +24,7 @@ static bool shares_granule(struct accmem_context *ctx, uint64_t address)
 {
 	struct accmem_query query;
 
-	/* EXPORT reports an address without a buffer */
+	/* if there is no buffer at the address, EXPORT fails */
 	return !accmem_query_address(ctx, address, &query) &&
 	       query.footprint < GRANULE;
 }
@@ -75,7 +75,7 @@ int accmem_import_now(struct accmem_context *ctx, int fd, uint64_t offset,
 	if (ret)
 		return ret;
 
-	/* as accmem_allocate_now(): no stale mapping is one of this buffer */
+	/* as accmem_allocate_now(): remove a mapping of an earlier buffer at these addresses */
 	pthread_mutex_lock(&ctx->lock);
 	ret = accmem_unmap_range(ctx, req.address, req.length);
 	pthread_mutex_unlock(&ctx->lock);

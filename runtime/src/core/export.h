@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exports and imports, without the text of an error. */
+/* Exports and imports that do not set the text of the last error. */
 #ifndef ACCMEM_RUNTIME_CORE_EXPORT_H
 #define ACCMEM_RUNTIME_CORE_EXPORT_H
 

@@ -50,7 +50,7 @@ static void count_bytes(struct accmem_pool *pool, uint64_t more, uint64_t less,
 	accmem_pool_count_reserved(pool, more_taken - less_taken);
 }
 
-/* A buffer that is exported does not share its page with others. */
+/* An alignment of a page ensures that an exportable buffer shares no page with others. */
 static uint64_t alignment_of(const struct accmem_pool_request *req)
 {
 	const uint64_t alignment = req->alignment;

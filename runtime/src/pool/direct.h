@@ -20,8 +20,9 @@ int accmem_pool_direct_import(struct accmem_pool *pool, int fd, uint64_t offset,
 int accmem_pool_direct_map(struct accmem_pool *pool, const void *pointer);
 
 /*
- * Get the device address of a pointer into an exportable allocation. -EPERM: it is not
- * exportable, or belongs to the parent.
+ * Get the device address of a pointer into an exportable allocation. Returns 0; -ENOENT if
+ * there is no allocation; -EPERM if the allocation is not exportable, or if it belongs to the
+ * parent of this process.
  */
 int accmem_pool_direct_exportable(struct accmem_pool *pool, const void *pointer,
 				  uint64_t *address);

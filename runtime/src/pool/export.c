@@ -2,10 +2,11 @@
 /*
  * Exports and imports of a pool.
  *
- * A pool divides its buffers: memory that is released goes to another allocation of the
- * process. An importer keeps what was exported, and would see this allocation. Therefore a
- * pool exports only allocations that are buffers of the driver, requested as exportable. The
- * driver does not use their memory again before the last importer has gone.
+ * A pool divides its buffers among allocations: it gives released memory to another
+ * allocation of the process. An importer that still has this memory would see the contents
+ * of the new allocation. Therefore a pool exports only allocations that were requested as
+ * exportable. Each of these is a buffer of the driver, and the driver does not use the memory
+ * again before the last importer has released it.
  *
  * Locking: that of direct.c.
  */

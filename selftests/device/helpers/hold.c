@@ -7,7 +7,7 @@
  *   hold pinned PATH	pages in a pipe, file and mapping gone
  *   hold detached PATH	a freed buffer that is still mapped
  *   hold pending PATH	a freed buffer that waits for a position of a stream
- *   hold waiting PATH BYTES	a call that waits for so much memory
+ *   hold waiting PATH BYTES	an ALLOC that waits for BYTES of memory
  *   hold touch PATH BYTES	allocates and touches; prints how many bytes were
  *			touched before a SIGBUS, and whether there was one
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
@@ -59,7 +59,7 @@ static void *map(int fd, struct accmem_alloc *a, uint64_t bytes)
 	return p;
 }
 
-/* Free a buffer for a position that the stream does not reach while the file is open. */
+/* Free a buffer at a position that the stream does not reach while the file is open. */
 static void pend(int fd, const struct accmem_alloc *a)
 {
 	int stream = stream_create(fd), err;
@@ -82,7 +82,7 @@ static void *wait_for_memory(void *arg)
 	return NULL;
 }
 
-/* Wait in a thread, and return when the call waits. */
+/* Start a thread whose ALLOC waits. Return when fdinfo counts the waiting call. */
 static void wait_for(int fd, uint64_t bytes)
 {
 	static uint64_t length;
@@ -98,7 +98,7 @@ static void wait_for(int fd, uint64_t bytes)
 		usleep(1000);
 }
 
-/* Bring a buffer into the state that @how names. Return false if it names none. */
+/* Bring a buffer into the state that @how names. Return false if @how names no state. */
 static bool hold(const char *how, int fd, const struct accmem_alloc *a, void *p,
 		 uint64_t bytes)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that the kernel reports as failed, by MADV_HWPOISON and by the kernel's injector of
- * such failures, which takes the number of any page frame. retire.sh loads the module for
- * this program, since poisoned pages are lost to the machine.
+ * Memory that the kernel reports as failed. The test causes the reports by MADV_HWPOISON, and
+ * by the kernel's module hwpoison-inject, which takes the number of any page frame. retire.sh
+ * loads accmem for this program only, since poisoned pages are lost to the machine.
  */
 #include "export_util.h"
 #include "failed_util.h"
@@ -250,7 +250,7 @@ TEST_F(poison, injected_into_a_normal_page)
 		   by_injection);
 }
 
-/* Memory that no buffer has. Freed pages of the host are the host's. */
+/* Inject into memory of no buffer. On accmem0 the freed pages belong to the host again. */
 TEST_F(poison, injected_into_free_memory)
 {
 	bool counts = !accmem_is_on(variant->path, "/dev/accmem0");

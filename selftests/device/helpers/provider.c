@@ -101,7 +101,7 @@ TEST_F(provider, copied)
 	struct accmem_realloc r = {};
 	char *p;
 
-	/* the cleaner has no memory between the two buffers */
+	/* wait until the cleaner uses no memory between the two buffers */
 	ASSERT_EQ(-1, accmem_sysfs_wait(DEVICE, "dirty_bytes", 0, 60000));
 	p = filled(self->fd, MIB(1), &self->a);
 	ASSERT_NE(NULL, p);
@@ -244,7 +244,7 @@ TEST_F(provider, pin_holds)
 	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
 }
 
-/* when the fence has signalled, REALLOC returns the memory that it cuts off */
+/* once the fence has ended the pin, REALLOC frees the memory that it cuts off */
 TEST_F(provider, pin_ends_with_its_fence)
 {
 	int64_t capacity = accmem_sysfs(DEVICE, "capacity");

@@ -106,7 +106,7 @@ TEST_F(revoke, reset_and_a_waiter_that_restarts)
 	check_interrupted(_metadata, self, variant, SA_RESTART);
 }
 
-/* waits until the thread sleeps in a system call whose id is stored at @tid */
+/* waits until the thread whose id is stored at @tid sleeps in a system call */
 static bool until_asleep(const atomic_int *tid)
 {
 	uint64_t until = accmem_ms() + PATIENCE_MS;
