@@ -4,10 +4,15 @@
  * in $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,6 +232,58 @@ static void a_flag_admits_any_process(void)
 	CHECK_EQ(aclrtFreePhysical(handle), 0);
 }
 
+/* Connects to the process that exports a number, and says nothing. */
+static void connect_silently(uint64_t number)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1,
+			      "accmem-acl-%d-%u", (int)(number >> 42),
+			      (unsigned int)(number >> 32) & 1023);
+
+	CHECK(fd >= 0);
+	/* the backlog may be full */
+	CHECK(!connect(fd, (struct sockaddr *)&name,
+		       offsetof(struct sockaddr_un, sun_path) + 1 + length) ||
+	      errno == EAGAIN);
+}
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+/* Imports while signals arrive all the time. */
+static void imports_under_signals(int socket)
+{
+	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+	const struct sigaction action = { .sa_handler = on_alarm };
+	uint64_t number = hear(socket);
+	int i;
+
+	CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(import_number(number), 0);
+}
+
+static void silent_peers_and_signals_hold_up_nobody(void)
+{
+	struct other other = other_start(imports_under_signals);
+	aclrtDrvMemHandle handle = new_handle();
+	uint64_t number =
+		export_handle(handle,
+			      ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION);
+	int i;
+
+	for (i = 0; i < 200; i++)
+		connect_silently(number);
+	tell(other.socket, number);
+	other_end(&other);
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+}
+
 /* A child of the named process has another id, and was not named. */
 static void child_imports(int socket)
 {
@@ -434,6 +491,7 @@ int main(void)
 		ROW(a_named_process_gets_the_memory),
 		ROW(no_other_process_gets_it),
 		ROW(a_flag_admits_any_process),
+		ROW(silent_peers_and_signals_hold_up_nobody),
 		ROW(a_name_is_of_one_process),
 		ROW(wrong_arguments_are_refused),
 		ROW(the_end_of_a_process_ends_its_exports),
