@@ -452,8 +452,8 @@ static int map_vmap(struct dma_buf *dma_buf, struct iosys_map *map)
 	struct accmem_export *export = dma_buf->priv;
 	int err;
 
-	/* Linux 6.1 calls without the dma_resv: a revocation sees the count, or is seen. */
 	atomic_inc(&export->nr_mapped);
+	/* Linux 6.1 calls without the dma_resv: a revocation sees the count, or is seen. */
 	smp_mb__after_atomic();
 	err = READ_ONCE(export->error);
 	if (!err)

@@ -141,9 +141,9 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	if ((params->size && params->size != PARAMS_SIZE_1 &&
 	     params->size != sizeof(*params)) ||
 	    params->unmapped > 1 || exportable > 1 || reserved) {
-		accmem_set_last_error(
-			"size %u, unmapped %u, exportable %u, reserved %u",
-			params->size, params->unmapped, exportable, reserved);
+		accmem_set_last_error("size %u, unmapped %u, exportable %u",
+				      params->size, params->unmapped,
+				      exportable);
 		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 	}
 	p = calloc(1, sizeof(*p));
