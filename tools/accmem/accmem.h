@@ -231,6 +231,8 @@ int options_parse(struct options *o, int argc, char **argv, const char *allowed,
 		  const char *usage);
 int options_watch(const struct options *o,
 		  int (*show)(const struct options *o, void *arg), void *arg);
+int take_device(int argc, char **argv, const char *usage, const char *command,
+		int (*take)(const struct device *d));
 int no_devices(void);
 int no_device(const char *name);
 

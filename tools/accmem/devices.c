@@ -124,17 +124,10 @@ static int add(int argc, char **argv)
 	return err ? STATUS_FAILED : STATUS_OK;
 }
 
-static int remove_device(const struct device *d, bool force)
+static int remove_device(const struct device *d)
 {
-	int err;
+	int err = write_text(d->parent, DRIVERS "/%s/delete_device", d->driver);
 
-	if (in_use(d) && !force) {
-		fprintf(stderr,
-			"accmem: devices: %s has open files: --force takes the memory from the programs\n",
-			d->name);
-		return STATUS_FAILED;
-	}
-	err = write_text(d->parent, DRIVERS "/%s/delete_device", d->driver);
 	if (err == -ENOENT)
 		fprintf(stderr,
 			"accmem: devices: %s belongs to the driver %s: unbind %s from it\n",
@@ -144,26 +137,6 @@ static int remove_device(const struct device *d, bool force)
 		fprintf(stderr, "accmem: devices: %s: %s\n", d->name,
 			strerror(-err));
 	return err ? STATUS_FAILED : STATUS_OK;
-}
-
-static int remove_named(int argc, char **argv)
-{
-	struct options o;
-	int status = options_parse(&o, argc, argv, "f", usage);
-	struct snapshot s;
-	struct device *d;
-
-	if (status >= 0)
-		return status;
-	if (optind != argc - 1) {
-		fputs(usage, stderr);
-		return STATUS_USAGE;
-	}
-	snapshot_read(&s);
-	d = snapshot_device(&s, argv[optind]);
-	status = d ? remove_device(d, o.force) : no_device(argv[optind]);
-	snapshot_free(&s);
-	return status;
 }
 
 int command_devices(int argc, char **argv)
@@ -180,7 +153,8 @@ int command_devices(int argc, char **argv)
 	if (!strcmp(argv[first], "add"))
 		return add(argc - first - 1, argv + first + 1);
 	if (!strcmp(argv[first], "remove"))
-		return remove_named(argc - first, argv + first);
+		return take_device(argc - first, argv + first, usage, "devices",
+				   remove_device);
 	fputs(usage, stderr);
 	return STATUS_USAGE;
 }

@@ -52,13 +52,14 @@ char *format(const char *fmt, ...)
 }
 
 /* Return the content of a file; NULL with errno if it cannot be read. */
-static char *read_all(const char *path)
+static char *read_all(const char *fmt, va_list list)
 {
+	char *path = format_list(fmt, list), *text;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t size = 0, room = 4096;
-	char *text;
 	ssize_t n;
 
+	free(path);
 	if (fd < 0)
 		return NULL;
 	text = checked(malloc(room));
@@ -80,14 +81,12 @@ static char *read_all(const char *path)
 
 char *read_text(const char *fmt, ...)
 {
-	char *path, *text;
+	char *text;
 	va_list list;
 
 	va_start(list, fmt);
-	path = format_list(fmt, list);
+	text = read_all(fmt, list);
 	va_end(list);
-	text = read_all(path);
-	free(path);
 	return text;
 }
 
@@ -106,14 +105,12 @@ void copy_word(char *to, size_t size, const char *from)
 
 bool read_word(char *word, size_t size, const char *fmt, ...)
 {
-	char *path, *text;
+	char *text;
 	va_list list;
 
 	va_start(list, fmt);
-	path = format_list(fmt, list);
+	text = read_all(fmt, list);
 	va_end(list);
-	text = read_all(path);
-	free(path);
 	copy_word(word, size, text ? text : "");
 	free(text);
 	return text;
@@ -122,14 +119,12 @@ bool read_word(char *word, size_t size, const char *fmt, ...)
 uint64_t read_number(const char *fmt, ...)
 {
 	uint64_t number = UNKNOWN;
-	char *path, *text, *end;
+	char *text, *end;
 	va_list list;
 
 	va_start(list, fmt);
-	path = format_list(fmt, list);
+	text = read_all(fmt, list);
 	va_end(list);
-	text = read_all(path);
-	free(path);
 	if (text) {
 		number = strtoull(text, &end, 10);
 		if (end == text || *end != '\n')

@@ -106,3 +106,37 @@ int no_device(const char *name)
 	fprintf(stderr, "accmem: there is no device %s\n", name);
 	return STATUS_NO_DEVICE;
 }
+
+/*
+ * A command that takes the memory of one device, which the arguments name, from all
+ * programs: it needs --force while programs have the device open.
+ */
+int take_device(int argc, char **argv, const char *usage, const char *command,
+		int (*take)(const struct device *d))
+{
+	struct options o;
+	int status = options_parse(&o, argc, argv, "f", usage);
+	const struct device *d;
+	struct snapshot s;
+
+	if (status >= 0)
+		return status;
+	if (optind != argc - 1) {
+		fputs(usage, stderr);
+		return STATUS_USAGE;
+	}
+	snapshot_read(&s);
+	d = snapshot_device(&s, argv[optind]);
+	if (!d) {
+		status = no_device(argv[optind]);
+	} else if (in_use(d) && !o.force) {
+		fprintf(stderr,
+			"accmem: %s: %s has open files: --force takes the memory from the programs\n",
+			command, d->name);
+		status = STATUS_FAILED;
+	} else {
+		status = take(d);
+	}
+	snapshot_free(&s);
+	return status;
+}
