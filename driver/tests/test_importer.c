@@ -3,7 +3,7 @@
  * Test importers: /dev/test-importer imports dma-bufs as a test says.
  *
  * The module stands for another driver in tests of accmem. An open file is an importer;
- * the last close ends what it has not ended. The CPU copies in place of the device: a DMA
+ * the last close unmaps and detaches the dma-buf. The CPU copies in place of the device: a DMA
  * address is a physical address, or the tables of the IOMMU give the physical address.
  *
  * Locking: importer.lock > the dma_resv, which guards importer.sgt.

@@ -283,7 +283,7 @@ void accmem_acl_share_remove(uint64_t number)
 	pthread_mutex_unlock(&accmem_acl_shares_lock);
 }
 
-/* If the child kept the socket, its name would outlive the parent, and nobody would answer. */
+/* If the child kept the socket, the name would stay in use after the parent has ended. */
 void accmem_acl_shares_disown(void)
 {
 	struct share *share;
