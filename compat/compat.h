@@ -283,10 +283,6 @@ static inline void accmem_flush_cache(void *address, u64 size)
 	}
 }
 
-/* Cache modes that memory without page structures supports. */
-#define ACCMEM_FRAME_CACHE_MODES                                               \
-	(BIT(ACCMEM_CACHE_WB) | BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC))
-
 /* Cache modes other than write-back that ordinary memory supports. */
 static inline u32 accmem_emulated_cache_modes(void)
 {
@@ -298,14 +294,22 @@ static inline u32 accmem_emulated_cache_modes(void)
 #define accmem_set_memory_wc set_memory_wc
 #define accmem_set_memory_uc set_memory_uc
 #else
-/*
- * No write-back: without a cache flush, dirty cache lines of one owner could be written
- * back over the data of the next.
- */
-#define ACCMEM_FRAME_CACHE_MODES (BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC))
+#include <asm/cacheflush.h>
+#include <asm/cpufeature.h>
 
+/*
+ * Write back and invalidate the CPU's cache lines of a kernel mapping, up to the point of
+ * coherency. The kernel's own dcache_clean_inval_poc() is not exported. The field DminLine
+ * of CTR_EL0 is the logarithm of the size of a line in words.
+ */
 static inline void accmem_flush_cache(void *address, u64 size)
 {
+	u64 line = 4 << (read_sanitised_ftr_reg(SYS_CTR_EL0) >> 16 & 0xf);
+	u64 end = (u64)address + size, at;
+
+	for (at = round_down((u64)address, line); at < end; at += line)
+		asm volatile("dc civac, %0" : : "r"(at) : "memory");
+	dsb(sy);
 }
 
 static inline u32 accmem_emulated_cache_modes(void)

@@ -8,6 +8,7 @@
 #include <linux/dma-buf.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/pci-p2pdma.h>
 
 /*
  * MODULE_IMPORT_NS(): cdd30ebb1b9f ("module: Convert symbol namespace to string
@@ -41,5 +42,13 @@ static inline bool dma_buf_attach_revocable(struct dma_buf_attachment *attach)
 	return false;
 }
 #endif
+
+/* Can @dev reach a BAR of @memory? A kernel without PCI_P2PDMA does not know. */
+static inline bool accmem_p2pdma_is_possible(struct pci_dev *memory,
+					     struct device *dev)
+{
+	return !IS_ENABLED(CONFIG_PCI_P2PDMA) ||
+	       pci_p2pdma_distance(memory, dev, false) >= 0;
+}
 
 #endif /* ACCMEM_COMPAT_DMA_BUF_H */

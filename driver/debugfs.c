@@ -5,8 +5,9 @@
  * The files are in /sys/kernel/debug/accmem/accmemN/ and only root can read them. users
  * is in /sys/kernel/debug/accmem/, because it describes all devices together.
  * occupancy draws a map of each carveout. usage shows the accounting of each carveout
- * at one moment. The other files list the objects of the device, and lock_stats counts
- * the holds of the carveouts' locks.
+ * at one moment. runs (debugfs_runs.c) lists the runs of the carveouts with their
+ * owners. The other files list the objects of the device, and lock_stats counts the
+ * holds of the carveouts' locks.
  *
  * Locking: ctx->lock for LINES buffers at a time, the lock of the carveout for RUNS
  * free runs at a time, accmem_waiters.lock for the list of waiters, users_lock for one
@@ -25,6 +26,7 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "debugfs.h"
+#include "debugfs_runs.h"
 #include "export/export.h"
 #include "memory/bo.h"
 #include "stream/stream.h"
@@ -388,6 +390,7 @@ static void debugfs_show_wait_stats(struct seq_file *m,
 		   stats->in_vain, stats->timeouts, stats->signals);
 	seq_printf(m, "bypasses %llu\nreservations %llu\nexpired %llu\n",
 		   queue->bypasses, queue->reservations, queue->expired);
+	seq_printf(m, "held %llu\n", queue->reserved ? queue->held : 0);
 }
 
 /* Print the statistics of the queue and its waiters, in the order of the queue. */
@@ -421,6 +424,15 @@ static int debugfs_waiting_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_waiting);
+
+static int debugfs_wait_times_show(struct seq_file *m, void *unused)
+{
+	struct accmem_device *dev = m->private;
+
+	accmem_wait_times_show(m, &dev->waiters);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(debugfs_wait_times);
 
 /*
  * Print how often the locks of the carveouts were taken. Reading the file takes none of
@@ -553,10 +565,14 @@ void accmem_debugfs_add(struct accmem_device *dev)
 			    &debugfs_contexts_fops);
 	debugfs_create_file("buffers", 0400, dev->debugfs, dev,
 			    &debugfs_buffers_fops);
+	debugfs_create_file("runs", 0400, dev->debugfs, dev,
+			    &accmem_debugfs_runs_fops);
 	debugfs_create_file("streams", 0400, dev->debugfs, dev,
 			    &debugfs_streams_fops);
 	debugfs_create_file("waiting", 0400, dev->debugfs, dev,
 			    &debugfs_waiting_fops);
+	debugfs_create_file("wait_times", 0400, dev->debugfs, dev,
+			    &debugfs_wait_times_fops);
 	debugfs_create_file("lock_stats", 0400, dev->debugfs, dev,
 			    &debugfs_shared_fops);
 	debugfs_create_file("exports", 0600, dev->debugfs, dev,

@@ -19,6 +19,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/numa.h>
+#include <linux/pci.h>
 #include <linux/sizes.h>
 
 #include "backing/backing.h"
@@ -45,7 +46,7 @@ static_assert(ACCMEM_MAX_RANGES == ACCMEM_MAX_CARVEOUTS);
 
 #define RANGE_FLAGS                                                          \
 	(ACCMEM_RANGE_EMULATED | ACCMEM_RANGE_PAGES | ACCMEM_RANGE_CLAIMED | \
-	 ACCMEM_RANGE_PROBE | ACCMEM_RANGE_IO)
+	 ACCMEM_RANGE_PROBE | ACCMEM_RANGE_IO | ACCMEM_RANGE_DESCRIBED)
 
 static struct accmem_device *to_device(struct accmem_provider *provider)
 {
@@ -124,7 +125,8 @@ static int provider_check_range(const struct accmem_range *range)
 	if (range->flags & ~RANGE_FLAGS || !range->size ||
 	    !IS_ALIGNED(range->size, ACCMEM_GRANULE) ||
 	    range->bandwidth >= ACCMEM_NR_BANDWIDTHS ||
-	    (ram && range->flags & ACCMEM_RANGE_IO))
+	    (ram && range->flags & ACCMEM_RANGE_IO) ||
+	    (range->pci && !(range->flags & ACCMEM_RANGE_IO)))
 		return -EINVAL;
 	/* Cache lines would be written back after the provider has released it. */
 	if (range->flags & ACCMEM_RANGE_CLAIMED &&
@@ -143,6 +145,7 @@ static int provider_make(struct accmem_carveout *cv,
 {
 	cv->bandwidth = range->bandwidth;
 	cv->node = range->node;
+	cv->pci = pci_dev_get(range->pci);
 	if (range->flags & ACCMEM_RANGE_EMULATED)
 		return accmem_emulated_create(cv, range->size);
 	return accmem_phys_create(cv, range, why);

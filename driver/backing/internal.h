@@ -12,10 +12,12 @@
 #include <linux/ioport.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/types.h>
 
+#include "compat/compat.h"
 #include "core/carveout.h"
 #include "memory/clear.h"
 #include "memory/mapping.h"
@@ -133,6 +135,18 @@ static inline void accmem_phys_touch(struct accmem_bo *bo, u64 offset, u64 size)
 	const struct accmem_run written = { bo->run.start + offset, size };
 
 	accmem_clear_mark_dirty(bo->cv, &written);
+}
+
+/* Write back and invalidate the cache lines of write-back memory. May sleep. */
+static inline void accmem_phys_flush(void *address, u64 size)
+{
+	u64 at, part;
+
+	for (at = 0; at < size; at += part) {
+		part = min_t(u64, size - at, ACCMEM_CHUNK);
+		accmem_flush_cache(address + at, part);
+		cond_resched();
+	}
 }
 
 /* Zero write-back memory; stores of 64-bit words are the fastest. */

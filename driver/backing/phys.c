@@ -7,8 +7,9 @@
  * its contents are unknown.
  *
  * If the provider has not claimed the range, the resource tree must have all of it as
- * reserved. The probe writes to the range and reads back: a reservation on the command
- * line of the kernel may name addresses without memory.
+ * reserved, or no part of it if the firmware describes the range. The probe writes to the
+ * range and reads back: a reservation on the command line of the kernel may name addresses
+ * without memory.
  */
 #include <linux/accmem_provider.h>
 #include <linux/io.h>
@@ -59,6 +60,13 @@ static bool phys_is_reserved(phys_addr_t start, phys_addr_t last)
 	       phys_is_covered(start, last, IORES_DESC_SOFT_RESERVED) ||
 	       (IS_ENABLED(CONFIG_ARM64) &&
 		phys_is_covered(start, last, IORES_DESC_NONE));
+}
+
+/* Return true if the resource tree has no part of the range. */
+static bool phys_is_absent(phys_addr_t start, u64 size)
+{
+	return region_intersects(start, size, IORESOURCE_MEM,
+				 IORES_DESC_NONE) == REGION_DISJOINT;
 }
 
 /* Each folio is probed at its first word and at its last. */
@@ -119,13 +127,15 @@ static int phys_probe(phys_addr_t start, u64 size)
 }
 
 /* Check a range that the provider has not claimed, and claim it. */
-static int phys_claim(struct accmem_carveout *cv, const char **why)
+static int phys_claim(struct accmem_carveout *cv, u32 flags, const char **why)
 {
 	struct accmem_phys *phys = accmem_phys_of(cv);
 	phys_addr_t start = phys->start;
+	bool may_be_absent = flags & ACCMEM_RANGE_DESCRIBED;
 
 	*why = "a range that is not all Reserved or Soft Reserved: see /proc/iomem";
-	if (!phys_is_reserved(start, start + cv->capacity - 1))
+	if (!phys_is_reserved(start, start + cv->capacity - 1) &&
+	    !(may_be_absent && phys_is_absent(start, cv->capacity)))
 		return -EINVAL;
 	*why = "a range of which a part is in use: see /proc/iomem";
 	phys->resource = request_mem_region(start, cv->capacity, "accmem");
@@ -164,7 +174,7 @@ static int phys_check(struct accmem_carveout *cv, u32 flags, const char **why)
 			      IORES_DESC_NONE) != REGION_DISJOINT)
 		return -EINVAL;
 	if (!(flags & ACCMEM_RANGE_CLAIMED))
-		err = phys_claim(cv, why);
+		err = phys_claim(cv, flags, why);
 	if (!err && flags & ACCMEM_RANGE_PROBE)
 		err = phys_probe_all(cv, why);
 	if (!err)
@@ -185,9 +195,9 @@ static int phys_init(struct accmem_carveout *cv, u32 flags)
 	err = accmem_carveout_track_dirty(cv);
 	if (err)
 		return err;
-	cv->cache_modes = ACCMEM_FRAME_CACHE_MODES;
-	if (flags & ACCMEM_RANGE_IO)
-		cv->cache_modes &= ~BIT(ACCMEM_CACHE_WB);
+	cv->cache_modes = BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC);
+	if (!(flags & ACCMEM_RANGE_IO))
+		cv->cache_modes |= BIT(ACCMEM_CACHE_WB);
 	return flags & ACCMEM_RANGE_PAGES ? accmem_phys_make_pages(cv) : 0;
 }
 
@@ -198,9 +208,10 @@ static int phys_init(struct accmem_carveout *cv, u32 flags)
  * @why: out: what is wrong with the range, for a message; NULL if nothing is
  *
  * Without ACCMEM_RANGE_CLAIMED, all of the range must be reserved in the resource tree and
- * no other driver may have claimed it. With ACCMEM_RANGE_PROBE it must be memory. The
- * function cannot detect memory that the firmware uses. Memory of the range that has
- * failed before is retired.
+ * no other driver may have claimed it. With ACCMEM_RANGE_DESCRIBED, the resource tree may
+ * also have no part of the range. With ACCMEM_RANGE_PROBE it must be memory. The function
+ * cannot detect memory that the firmware uses. Memory of the range that has failed before
+ * is retired.
  *
  * Context: Process context. May sleep.
  * Return: 0, -EINVAL, -EBUSY, -ENXIO, -ENOMEM.

@@ -145,14 +145,7 @@ static int frames_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 /* A cache line that is written back later would overwrite data of the next owner. */
 static void frames_flush(struct accmem_bo *bo)
 {
-	void *address = (__force void *)bo->io;
-	u64 at, size;
-
-	for (at = 0; at < bo->io_size; at += size) {
-		size = min_t(u64, bo->io_size - at, ACCMEM_CHUNK);
-		accmem_flush_cache(address + at, size);
-		cond_resched();
-	}
+	accmem_phys_flush((__force void *)bo->io, bo->io_size);
 }
 
 /* Without a kernel mapping, only the device used the memory, or it was split off. */

@@ -226,8 +226,14 @@ static void pages_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 		pages_settle(rest);
 }
 
+/*
+ * The next owner of the range may map it uncached. On x86 such an access finds the data in
+ * the cache; on arm64 a cache line could be written back over newer data.
+ */
 static void pages_destroy(struct accmem_carveout *cv)
 {
+	if (IS_ENABLED(CONFIG_ARM64))
+		accmem_phys_flush(pages_address_in(cv, 0), cv->capacity);
 	memunmap_pages(&accmem_phys_of(cv)->pagemap);
 	accmem_phys_destroy(cv);
 }

@@ -11,6 +11,7 @@
  * Locks: accmem_carveout.lock is the innermost lock.
  */
 #include <linux/kernel.h>
+#include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -43,6 +44,7 @@ int accmem_carveout_init(struct accmem_carveout *cv)
 	INIT_LIST_HEAD(&cv->quarantine.list);
 	INIT_LIST_HEAD(&cv->pending);
 	INIT_LIST_HEAD(&cv->overdue);
+	cv->unnamed = RB_ROOT;
 	cv->caps.max_alignment = ACCMEM_MAX_ALIGNMENT;
 	return accmem_buddy_init(&cv->buddy, cv->capacity, cv->buddy_meta);
 }
@@ -103,6 +105,7 @@ void accmem_carveout_destroy(struct accmem_carveout *cv)
 	kvfree(cv->owners);
 	free_percpu(cv->counters);
 	kvfree(cv->buddy_meta);
+	pci_dev_put(cv->pci);
 }
 
 /**

@@ -5,7 +5,8 @@
  * The memory never moves. Each mapping of an importer has a scatter-gather table of its
  * own. Memory with page structures is mapped as such; where there are none, the entries
  * have DMA addresses only, and at most MAP_ENTRY bytes. A device that cannot address the
- * memory is refused, so that nothing is copied through bounce buffers.
+ * memory is refused, so that nothing is copied through bounce buffers. A PCI device that
+ * cannot reach the BAR of another PCI device is refused too.
  *
  * After a revocation (revoke.c) all functions that give access fail.
  *
@@ -20,6 +21,7 @@
 #include <linux/iommu.h>
 #include <linux/iosys-map.h>
 #include <linux/mm.h>
+#include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -27,6 +29,7 @@
 #include "compat/dma_buf.h"
 #include "core/cache_mode.h"
 #include "core/carveout.h"
+#include "core/revoke.h"
 #include "export/export.h"
 #include "internal.h"
 #include "memory/bo.h"
@@ -117,6 +120,26 @@ static bool map_is_within_reach(struct accmem_export *export,
 	return true;
 }
 
+/*
+ * Check that a PCI device can reach the BAR of another. The check reads the bridges above
+ * both devices. The removal of the BAR's device revokes the memory first, and the
+ * revocation waits for the section.
+ */
+static int map_check_peer(const struct accmem_carveout *cv, struct device *dev)
+{
+	bool possible;
+	int section;
+
+	if (!cv->pci || !dev_is_pci(dev))
+		return 0;
+	section = accmem_enter(cv->carveouts);
+	if (section < 0)
+		return section;
+	possible = accmem_p2pdma_is_possible(cv->pci, dev);
+	accmem_exit(section);
+	return possible ? 0 : -EOPNOTSUPP;
+}
+
 static int map_attach(struct dma_buf *dma_buf,
 		      struct dma_buf_attachment *attach)
 {
@@ -129,7 +152,9 @@ static int map_attach(struct dma_buf *dma_buf,
 		return -EOPNOTSUPP;
 	if (!attach->dev->dma_mask)
 		return -EOPNOTSUPP;
-	return map_is_within_reach(export, attach->dev) ? 0 : -EOPNOTSUPP;
+	if (!map_is_within_reach(export, attach->dev))
+		return -EOPNOTSUPP;
+	return map_check_peer(export->bo->cv, attach->dev);
 }
 
 /* The memory never moves, so that a pin has nothing to do. */

@@ -76,6 +76,7 @@ static struct accmem_bo *bo_alloc(struct accmem_account *account,
 	bo->state = ACCMEM_LIVE;
 	INIT_LIST_HEAD(&bo->link);
 	INIT_LIST_HEAD(&bo->own_link);
+	RB_CLEAR_NODE(&bo->unnamed_node);
 	mutex_init(&bo->lock);
 	xa_init_flags(&bo->pages, XA_FLAGS_ACCOUNT);
 	return bo;
@@ -156,12 +157,14 @@ void accmem_bo_set_mapped(struct accmem_bo *bo)
 	accmem_carveout_unlock(bo->cv);
 }
 
-static void bo_leave_mapped(struct accmem_bo *bo)
+/* Remove a buffer object that is about to be freed from the lists of its carveout. */
+static void bo_unlink(struct accmem_bo *bo)
 {
-	if (list_empty(&bo->own_link))
+	if (list_empty(&bo->own_link) && RB_EMPTY_NODE(&bo->unnamed_node))
 		return;
 	accmem_carveout_lock(bo->cv);
 	list_del_init(&bo->own_link);
+	accmem_unnamed_remove(bo);
 	accmem_carveout_unlock(bo->cv);
 }
 
@@ -180,7 +183,6 @@ static void bo_drop_shared(struct accmem_bo *bo)
 static void bo_give_back(struct accmem_bo *bo)
 {
 	trace_accmem_release(bo, bo->size, bo->nr_runs);
-	bo_leave_mapped(bo);
 	bo_drop_shared(bo);
 	if (bo->cv->ops->release)
 		bo->cv->ops->release(bo, ACCMEM_RELEASE_ALL);
@@ -261,6 +263,7 @@ static bool bo_hand_over(struct accmem_bo *bo)
  */
 void accmem_bo_free(struct accmem_bo *bo)
 {
+	bo_unlink(bo);
 	if (unlikely(READ_ONCE(bo->cv->waiters->nr)) && bo_hand_over(bo))
 		return;
 	bo_give_back(bo);
@@ -279,6 +282,7 @@ void accmem_bo_free(struct accmem_bo *bo)
  */
 void accmem_bo_abort(struct accmem_bo *bo)
 {
+	bo_unlink(bo);
 	bo_give_back(bo);
 	accmem_waiters_wake_returned(bo->cv->waiters, bo->account->user,
 				     bo->since_try);
@@ -398,6 +402,7 @@ static void bo_quarantine(struct accmem_bo *bo)
 	WRITE_ONCE(own->nr_quarantined, own->nr_quarantined + 1);
 	list_add_tail(&bo->link, &cv->quarantine.list);
 	list_move_tail(&bo->own_link, &own->quarantined);
+	accmem_unnamed_add(bo);
 	accmem_carveout_unlock(cv);
 	queue_delayed_work(accmem_wq, &cv->quarantine.work, BO_RECHECK_DELAY);
 }
@@ -571,8 +576,10 @@ static void bo_clear_live(struct accmem_bo *bo, bool detached)
 	accmem_carveout_lock(cv);
 	if (bo->pending)
 		bo_leave_pending(bo);
-	if (detached)
+	if (detached) {
 		bo_set_state(bo, ACCMEM_DETACHED);
+		accmem_unnamed_add(bo);
+	}
 	accmem_carveout_unlock(cv);
 }
 

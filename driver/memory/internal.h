@@ -43,6 +43,10 @@ void accmem_runs_forget(struct accmem_bo *bo);
 int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 			  bool exempt);
 
+/* runs_list.c */
+void accmem_unnamed_add(struct accmem_bo *bo);
+void accmem_unnamed_remove(struct accmem_bo *bo);
+
 /* mapping.c */
 struct file *accmem_mapping_file(struct accmem_account *account);
 

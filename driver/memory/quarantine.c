@@ -78,6 +78,7 @@ static void quarantine_free(struct accmem_carveout *cv, struct accmem_bo *bo)
 	accmem_carveout_lock(cv);
 	list_del_init(&bo->link);
 	list_del_init(&bo->own_link);
+	accmem_unnamed_remove(bo);
 	WRITE_ONCE(own->nr_quarantined, own->nr_quarantined - 1);
 	WRITE_ONCE(cv->quarantine.nr, cv->quarantine.nr - 1);
 	accmem_carveout_unlock(cv);

@@ -28,7 +28,7 @@ static int devicetree_add_region(struct device *dev,
 	struct device_node *region =
 		of_parse_phandle(dev->of_node, "memory-region", number);
 	struct accmem_range range = {
-		.flags = ACCMEM_RANGE_PROBE,
+		.flags = ACCMEM_RANGE_PROBE | ACCMEM_RANGE_DESCRIBED,
 		.node = dev_to_node(dev),
 	};
 	const char *why = "no such node, or it is disabled";

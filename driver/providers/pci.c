@@ -90,6 +90,7 @@ static struct accmem_provider *pci_provide(struct pci_dev *pdev, int bar)
 		.flags = ACCMEM_RANGE_CLAIMED | ACCMEM_RANGE_IO |
 			 ACCMEM_RANGE_PROBE,
 		.node = dev_to_node(&pdev->dev),
+		.pci = pdev,
 	};
 	struct accmem_provider *provider =
 		accmem_provider_create(&pdev->dev, NULL, NULL);

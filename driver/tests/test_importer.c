@@ -30,7 +30,7 @@ ACCMEM_IMPORT_DMA_BUF;
 #define COPY_MAX SZ_1M
 
 static struct platform_device *wide, *narrow;
-static struct pci_dev *pci; /* or NULL */
+static struct pci_dev *pci, *second_pci; /* or NULL */
 
 /**
  * struct importer - an importer
@@ -106,6 +106,8 @@ static struct device *importer_dev(u32 kind)
 		return importer_device.this_device;
 	if (kind & TEST_IMPORTER_PCI)
 		return pci ? &pci->dev : NULL;
+	if (kind & TEST_IMPORTER_SECOND_PCI)
+		return second_pci ? &second_pci->dev : NULL;
 	return kind & TEST_IMPORTER_NARROW ? &narrow->dev : &wide->dev;
 }
 
@@ -449,9 +451,13 @@ static int __init importer_init(void)
 	if (err)
 		goto err_wide;
 	pci = pci_get_device(PCI_VENDOR_ID_REDHAT, 0x0005, NULL);
+	if (pci)
+		second_pci = pci_get_device(PCI_VENDOR_ID_REDHAT, 0x0005,
+					    pci_dev_get(pci));
 	err = misc_register(&importer_device);
 	if (!err)
 		return 0;
+	pci_dev_put(second_pci);
 	pci_dev_put(pci);
 	platform_device_unregister(narrow);
 err_wide:
@@ -462,6 +468,7 @@ err_wide:
 static void __exit importer_exit(void)
 {
 	misc_deregister(&importer_device);
+	pci_dev_put(second_pci);
 	pci_dev_put(pci);
 	platform_device_unregister(narrow);
 	platform_device_unregister(wide);

@@ -21,6 +21,7 @@
  * NARROW   its device has 24 address lines
  * PCI      its device is QEMU's pci-testdev, which may be behind an IOMMU; ENODEV if the
  *          machine has no pci-testdev
+ * SECOND_PCI  likewise, with the machine's second pci-testdev
  */
 #define TEST_IMPORTER_DYNAMIC 0x1u
 #define TEST_IMPORTER_SLOW 0x2u
@@ -28,6 +29,7 @@
 #define TEST_IMPORTER_NO_MASK 0x8u
 #define TEST_IMPORTER_NARROW 0x10u
 #define TEST_IMPORTER_PCI 0x20u
+#define TEST_IMPORTER_SECOND_PCI 0x40u
 
 #define TEST_IMPORTER_SLOW_MS 100
 

@@ -127,6 +127,7 @@ struct accmem_accounts {
  * @pid: thread group that opened the file
  * @comm: name of that process when it opened the file
  * @context: context, or NULL after the context has ended
+ * @ended: context from its end until it is freed, else NULL: pending frees keep it
  * @bytes: bytes charged to the account
  * @file: file whose address_space the mappings use; NULL before the first mapping
  * @nr_starved: number of waiters of the account that are short of memory; guarded
@@ -146,6 +147,7 @@ struct accmem_account {
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 	struct accmem_context __rcu *context;
+	struct accmem_context __rcu *ended;
 	atomic64_t bytes;
 	struct file *file;
 	unsigned int nr_starved;

@@ -16,7 +16,9 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 #include <linux/xarray.h>
 
 #include "types/account_types.h"
@@ -107,6 +109,7 @@ struct accmem_shared {
  *	carveout's lock
  * @own_link: link in accmem_account_memory.mapped, or in accmem_account_memory.quarantined;
  *	guarded by the carveout's lock
+ * @unnamed_node: node in accmem_carveout.unnamed; guarded by the carveout's lock
  * @pending: the free of the bo is pending, and @link is in accmem_carveout.pending or
  *	.overdue. Written under the carveout's lock, read without.
  * @wake_on_put: dropping a user's reference must wake waiters, because the bo is a
@@ -161,6 +164,7 @@ struct accmem_bo {
 	atomic_t nr_exports;
 	struct list_head link;
 	struct list_head own_link;
+	struct rb_node unnamed_node;
 
 	bool pending;
 	bool wake_on_put;
@@ -178,6 +182,26 @@ struct accmem_bo {
 	u64 io_size;
 	struct accmem_shared *shared;
 	u8 private[] __aligned(8);
+};
+
+/**
+ * struct accmem_run_line - a run of a buffer object, as debugfs shows it
+ * @start: offset in the carveout
+ * @size: bytes
+ * @carveout: index of the carveout
+ * @state: enum accmem_state of the buffer object
+ * @cached: the buffer object is live, but no published buffer is in it
+ * @context: number of the account
+ * @uid: user of the account
+ */
+struct accmem_run_line {
+	u64 start;
+	u64 size;
+	unsigned int carveout;
+	enum accmem_state state;
+	bool cached;
+	u64 context;
+	kuid_t uid;
 };
 
 #endif /* ACCMEM_BO_TYPES_H */

@@ -37,6 +37,7 @@ struct accmem_va;
  * @subtree_max_hole: largest @hole in the subtree of @node
  * @bo: buffer object
  * @offset: offset in @bo of the byte at @start; 0 unless the va is that of an import
+ * @imported: the va is that of an import: @bo belongs to another va
  * @published: bit i is set if a published buffer begins at @start + i * @stride
  * @buffers: published buffers, indexed by the bits of @published
  *
@@ -51,6 +52,7 @@ struct accmem_va {
 	u64 subtree_max_hole;
 	struct accmem_bo *bo;
 	u64 offset;
+	bool imported;
 	u64 published;
 	struct accmem_buffer **buffers;
 };

@@ -24,6 +24,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/rbtree.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -225,6 +226,7 @@ struct accmem_quarantine {
  * @kind: enum accmem_kind of the memory
  * @bandwidth: enum accmem_bandwidth
  * @node: NUMA node, or NUMA_NO_NODE
+ * @pci: PCI device of which the memory is a BAR, with a reference, or NULL
  * @address_base: lowest device address
  * @address_span: size in bytes of the range of device addresses
  * @ops: operations of the backing
@@ -250,6 +252,8 @@ struct accmem_quarantine {
  * @bytes: bytes in each state
  * @pending: pending buffer objects, in the order of their frees
  * @overdue: overdue buffer objects
+ * @unnamed: detached buffer objects, and quarantined ones that are not overdue, by the
+ *	offset of their first run
  * @holds: number of acquisitions of @lock
  * @cleaner: clears free memory in the background
  * @quarantine: freed memory whose pages are pinned
@@ -263,6 +267,7 @@ struct accmem_carveout {
 	u32 kind;
 	u32 bandwidth;
 	int node;
+	struct pci_dev *pci;
 	u64 address_base;
 	u64 address_span;
 	const struct accmem_backing_ops *ops;
@@ -293,6 +298,7 @@ struct accmem_carveout {
 	u64 bytes[ACCMEM_NR_STATES];
 	struct list_head pending;
 	struct list_head overdue;
+	struct rb_root unnamed;
 	u64 holds;
 
 	struct accmem_cleaner cleaner;

@@ -54,6 +54,18 @@ struct accmem_wait_stats {
 	u64 signals;
 };
 
+#define ACCMEM_NR_WAIT_TIMES 11 /* the bounds are 1 ms to 4^9 ms, and none */
+
+/**
+ * struct accmem_wait_times - histogram of the lengths of the waits of a device
+ * @nr: waits in each bucket: not longer than its bound, longer than the bound before
+ * @sum_ns: sum of the lengths
+ */
+struct accmem_wait_times {
+	u64 nr[ACCMEM_NR_WAIT_TIMES];
+	u64 sum_ns;
+};
+
 /**
  * struct accmem_scan - facts about carveouts, cached while waiters are checked
  * @known: bit i is set if @of has values for carveout i
@@ -91,6 +103,7 @@ struct accmem_scan {
  * @nr_pressure_clients: number of entries in @pressure_clients
  * @away: waiters whose calls a signal has interrupted
  * @stats: counters
+ * @times: lengths of the waits that have ended
  * @work: ends reservations, drops interrupted waiters whose call was not repeated,
  *	and once a second checks for changes that are not notified
  * @due: time of the next run of @work while there are waiters, in jiffies
@@ -112,6 +125,7 @@ struct accmem_waiters {
 	unsigned int nr_pressure_clients;
 	struct list_head away;
 	struct accmem_wait_stats stats;
+	struct accmem_wait_times times;
 	struct delayed_work work;
 	unsigned long due;
 	struct work_struct walk;

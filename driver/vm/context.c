@@ -8,9 +8,10 @@
  * free is finished and the last file of a stream is closed: both hold references.
  *
  * States: open -> ended -> freed. An account points to its context while the context is
- * open, so that reclaim and debugfs find open contexts through the accounts.
+ * open, so that reclaim and debugfs find open contexts through the accounts. A second
+ * pointer to the ended context lets debugfs find the pending frees that keep it.
  *
- * Locking: no lock is taken here. RCU protects accmem_account.context.
+ * Locking: no lock is taken here. RCU protects accmem_account.context and .ended.
  */
 #include <linux/slab.h>
 
@@ -83,6 +84,7 @@ static void context_release(struct kref *refs)
 		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
 			kfree(accmem_ctx_carveout_of(ctx, cv)->slabs[i]);
 	}
+	RCU_INIT_POINTER(ctx->account->ended, NULL);
 	xa_destroy(&ctx->streams);
 	mutex_destroy(&ctx->tmem_lock);
 	mutex_destroy(&ctx->pressure.lock);
@@ -119,6 +121,27 @@ struct accmem_context *accmem_context_of(struct accmem_account *account)
 
 	rcu_read_lock();
 	ctx = rcu_dereference(account->context);
+	if (ctx && !kref_get_unless_zero(&ctx->refs))
+		ctx = NULL;
+	rcu_read_unlock();
+	return ctx;
+}
+
+/**
+ * accmem_context_of_any() - get the context of an account, open or ended
+ * @account: the account, to which the caller has a reference
+ *
+ * Context: Any context. Does not sleep.
+ * Return: the context, with a reference; NULL when the context is freed.
+ */
+struct accmem_context *accmem_context_of_any(struct accmem_account *account)
+{
+	struct accmem_context *ctx = accmem_context_of(account);
+
+	if (ctx)
+		return ctx;
+	rcu_read_lock();
+	ctx = rcu_dereference(account->ended);
 	if (ctx && !kref_get_unless_zero(&ctx->refs))
 		ctx = NULL;
 	rcu_read_unlock();

@@ -19,6 +19,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 					   struct accmem_waiters *waiters,
 					   struct accmem_due *due);
 struct accmem_context *accmem_context_of(struct accmem_account *account);
+struct accmem_context *accmem_context_of_any(struct accmem_account *account);
 struct accmem_context *accmem_context_next(struct xarray *accounts,
 					   unsigned long *id);
 void accmem_context_put(struct accmem_context *ctx);

@@ -70,6 +70,7 @@ static struct import *import_alloc(struct accmem_bo *bo, u64 offset, u64 size)
 	import->va.stride = size;
 	import->va.bo = bo;
 	import->va.offset = offset;
+	import->va.imported = true;
 	import->va.buffers = &import->only;
 	import->buf.va = &import->va;
 	import->buf.length = size;

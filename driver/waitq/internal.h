@@ -2,8 +2,8 @@
 /*
  * Functions that only waitq/ uses.
  *
- * The feasibility check of waiters (demand.c), the queue of a device (waiters.c), and a
- * change of the limits (wake.c).
+ * The feasibility check of waiters (demand.c), the wait times (times.c), the queue of a
+ * device (waiters.c), and a change of the limits (wake.c).
  */
 #ifndef ACCMEM_WAITQ_INTERNAL_H
 #define ACCMEM_WAITQ_INTERNAL_H
@@ -18,6 +18,9 @@ struct accmem_waiters;
 u64 accmem_demand_free_bytes(struct accmem_carveout *cv);
 bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
 			      void *arg);
+
+/* times.c */
+void accmem_wait_times_count(struct accmem_waiters *ws, u64 ns);
 
 /* waiters.c */
 void accmem_waiters_run_queue(struct accmem_waiters *ws);

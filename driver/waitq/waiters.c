@@ -370,6 +370,7 @@ static void waiter_remove(struct accmem_waiter *w, int err)
 	waiter_set_short(w, false);
 	accmem_queue_leave(&ws->queue, &w->q, !err, now);
 	trace_accmem_wait_end(w, now, err);
+	accmem_wait_times_count(ws, now - w->since);
 	WRITE_ONCE(ws->nr, ws->queue.nr);
 	atomic_dec(&w->account->user->nr_waiting);
 	accmem_waiters_run_queue(ws);

@@ -25,6 +25,7 @@
 struct accmem_alloc;
 struct accmem_run;
 struct accmem_user;
+struct seq_file;
 
 void accmem_waiters_init(struct accmem_waiters *ws,
 			 struct accmem_carveouts *carveouts,
@@ -47,6 +48,9 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 				bool (*give)(struct accmem_waiter *w,
 					     void *arg),
 				void *arg);
+
+/* times.c */
+void accmem_wait_times_show(struct seq_file *m, struct accmem_waiters *ws);
 
 /* wake.c */
 void accmem_waiters_link(struct accmem_waiters *ws);

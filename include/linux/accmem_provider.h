@@ -26,6 +26,7 @@ struct device;
 struct dma_fence;
 struct file;
 struct module;
+struct pci_dev;
 
 #define ACCMEM_MAX_PROVIDERS \
 	16 /* devices, with removed ones that programs still hold */
@@ -43,11 +44,14 @@ struct module;
  *	pci_request_region(), and releases the range after accmem_provider_unregister(). Only
  *	with ACCMEM_RANGE_IO. Without this flag accmem claims the range. All of the range
  *	must then be marked as reserved (IORES_DESC_RESERVED or IORES_DESC_SOFT_RESERVED) in
- *	the resource tree.
+ *	the resource tree, but see ACCMEM_RANGE_DESCRIBED.
  * @ACCMEM_RANGE_PROBE: write to the range and read back before the range is used
  * @ACCMEM_RANGE_IO: the range is behind a bus and the host may not cache it. A program that
  *	requests the default cache mode gets write-combining. Not with
  *	ACCMEM_RANGE_EMULATED or ACCMEM_RANGE_PAGES.
+ * @ACCMEM_RANGE_DESCRIBED: the firmware describes the range as reserved memory. So the
+ *	resource tree need not have the range. If the resource tree has a part of it, all of
+ *	it must be marked as reserved.
  */
 enum accmem_range_flags {
 	ACCMEM_RANGE_EMULATED = BIT(0),
@@ -55,6 +59,7 @@ enum accmem_range_flags {
 	ACCMEM_RANGE_CLAIMED = BIT(2),
 	ACCMEM_RANGE_PROBE = BIT(3),
 	ACCMEM_RANGE_IO = BIT(4),
+	ACCMEM_RANGE_DESCRIBED = BIT(5),
 };
 
 /**
@@ -64,6 +69,9 @@ enum accmem_range_flags {
  * @flags: bits of enum accmem_range_flags
  * @bandwidth: enum accmem_bandwidth
  * @node: NUMA node, which is online, or NUMA_NO_NODE
+ * @pci: PCI device of which the range is a BAR, or NULL; only with ACCMEM_RANGE_IO. If the
+ *	kernel has PCI_P2PDMA, another PCI device that cannot reach the BAR cannot import the
+ *	memory. The device must stay on its bus until accmem_provider_unregister() returns.
  */
 struct accmem_range {
 	phys_addr_t start;
@@ -71,6 +79,7 @@ struct accmem_range {
 	u32 flags;
 	u32 bandwidth;
 	int node;
+	struct pci_dev *pci;
 };
 
 /**

@@ -913,7 +913,8 @@ struct accmem_advise {
  * The dma-buf can be mapped by mmap(), with MAP_SHARED and without PROT_EXEC. Mappings have
  * the cache mode of the buffer. DMA_BUF_IOCTL_SYNC, lseek() to the end, poll() and the
  * ioctls for sync_files work as for any dma-buf. An importer gets EOPNOTSUPP when it attaches
- * a device that cannot address the memory. Memory without page structures (no
+ * a device that cannot address the memory, or a PCI device that cannot reach the BAR of
+ * another (if the kernel has PCI_P2PDMA). Memory without page structures (no
  * ACCMEM_FEATURE_PIN) has DMA addresses only.
  *
  * When the device is removed or reset, its exports are revoked: importers cannot map them.
