@@ -40,17 +40,30 @@ struct remembered {
 static LIST_HEAD(remember_list);
 static DEFINE_MUTEX(remember_lock); /* remember_list */
 
-/* The text is a part of the module's arguments, or of the kernel's command line. */
+/*
+ * A copy, since the kernel may free the arguments of a module when they are parsed, as Linux
+ * 7.3 does. In a built-in module it is a part of the kernel's command line, which stays.
+ */
 static const char *remember_text;
+
+static void remember_free(void *arg)
+{
+	if (!IS_BUILTIN(CONFIG_ACCMEM))
+		kfree(remember_text);
+	remember_text = NULL;
+}
 
 static int remember_set(const char *text, const struct kernel_param *param)
 {
-	remember_text = text;
-	return 0;
+	remember_free(NULL);
+	remember_text = IS_BUILTIN(CONFIG_ACCMEM) ? text :
+						    kstrdup(text, GFP_KERNEL);
+	return remember_text ? 0 : -ENOMEM;
 }
 
 static const struct kernel_param_ops remember_ops = {
 	.set = remember_set,
+	.free = remember_free,
 };
 
 module_param_cb(retired, &remember_ops, NULL, 0);
