@@ -29,7 +29,6 @@
 #include "types/backing_types.h"
 #include "types/export_types.h"
 #include "vm/buffer.h"
-#include "vm/lookup.h"
 
 ACCMEM_IMPORT_DMA_BUF;
 
@@ -74,30 +73,6 @@ static int export_check(const struct accmem_context *ctx,
 	return READ_ONCE(ctx->carveouts->exports->error);
 }
 
-/**
- * accmem_export_reach() - find the memory at a device address, for a user beside programs
- * @ctx: the context
- * @address: device address
- * @offset: out: offset of @address in the buffer object, in bytes
- * @room: out: bytes from there to the end of the buffer object
- *
- * Context: Process context. The caller holds ctx->lock. Does not sleep.
- * Return: the buffer object, with a reference; -ENOENT; -EBUSY while REALLOC may move it.
- */
-struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
-				      u64 *offset, u64 *room)
-{
-	struct accmem_buffer *buf = accmem_buffer_find(ctx, address);
-	struct accmem_bo *bo;
-
-	lockdep_assert_held(&ctx->lock);
-	/* It may be about to move to other memory. */
-	if (buf && buf->resizing)
-		return ERR_PTR(-EBUSY);
-	bo = accmem_buffer_reach(ctx, address, offset, room);
-	return IS_ERR(bo) ? ERR_PTR(-ENOENT) : bo;
-}
-
 /* Check the part that @req names, and count @export in its buffer object. */
 static int export_hold(struct accmem_export *export,
 		       const struct accmem_export_buffer *req, u64 room)
@@ -121,7 +96,8 @@ static int export_find(struct accmem_context *ctx, struct accmem_export *export,
 	int err;
 
 	spin_lock(&ctx->lock);
-	bo = accmem_export_reach(ctx, req->address, &export->offset, &room);
+	bo = accmem_buffer_reach_fixed(ctx, req->address, &export->offset,
+				       &room);
 	if (IS_ERR(bo)) {
 		spin_unlock(&ctx->lock);
 		return PTR_ERR(bo);

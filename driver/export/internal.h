@@ -7,15 +7,9 @@
 
 #include <linux/types.h>
 
-struct accmem_bo;
-struct accmem_context;
 struct accmem_export;
 struct accmem_exports;
 struct dma_buf;
-
-/* export.c */
-struct accmem_bo *accmem_export_reach(struct accmem_context *ctx, u64 address,
-				      u64 *offset, u64 *room);
 
 /* map.c */
 const struct dma_buf_ops *

@@ -26,10 +26,10 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "core/revoke.h"
-#include "internal.h"
 #include "memory/bo.h"
 #include "memory/clear.h"
 #include "types/backing_types.h"
+#include "vm/buffer.h"
 #include "vm/context.h"
 
 /**
@@ -37,8 +37,10 @@
  * @extent: place of the memory, for the provider
  * @bo: buffer object, with a reference
  * @user: user that is charged, with a reference
- * @cb: callback of the fence; the pin has a reference to the fence until the callback runs
- * @work: ends the pin if the callback cannot, since that may sleep
+ * @cb: callback of the fence; the pin has a reference to the fence until the callback runs;
+ *	not initialized before accmem_unpin()
+ * @work: ends the pin if the callback cannot, since that may sleep; not initialized before
+ *	accmem_unpin()
  */
 struct pin {
 	struct accmem_extent extent;
@@ -95,9 +97,11 @@ static int pin_locate(struct pin *pin, struct accmem_bo *bo, u64 offset,
 		return -EOPNOTSUPP;
 	if (accmem_bo_is_stale(bo))
 		return accmem_revoked_error(cv->carveouts);
-	pin->extent.range = cv->index;
-	pin->extent.offset = bo->run.start + offset;
-	pin->extent.size = size;
+	pin->extent = (struct accmem_extent){
+		.range = cv->index,
+		.offset = bo->run.start + offset,
+		.size = size,
+	};
 	return 0;
 }
 
@@ -118,7 +122,7 @@ static int pin_hold(struct accmem_context *ctx, struct pin *pin, u64 address,
 	int err;
 
 	spin_lock(&ctx->lock);
-	bo = accmem_export_reach(ctx, address, &offset, &room);
+	bo = accmem_buffer_reach_fixed(ctx, address, &offset, &room);
 	if (IS_ERR(bo)) {
 		spin_unlock(&ctx->lock);
 		return PTR_ERR(bo);
@@ -169,7 +173,7 @@ struct accmem_extent *accmem_pin(struct accmem_context *ctx, u64 address,
 		return ERR_PTR(-EACCES);
 	if (!accmem_context_is_valid(ctx))
 		return ERR_PTR(accmem_revoked_error(ctx->carveouts));
-	pin = kzalloc(sizeof(*pin), GFP_KERNEL_ACCOUNT);
+	pin = kmalloc(sizeof(*pin), GFP_KERNEL_ACCOUNT);
 	if (!pin)
 		return ERR_PTR(-ENOMEM);
 	err = accmem_charge_export(user);

@@ -317,6 +317,20 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 		accmem_bo_set_pending(accmem_buffer_bo(buf), pending);
 }
 
+/* Return the bo of @va with a reference, and the place of @address in the bo. */
+static struct accmem_bo *buffer_reach_in(struct accmem_va *va, u64 address,
+					 u64 *offset, u64 *room)
+{
+	struct accmem_bo *bo = va->bo;
+
+	*offset = va->offset + address - va->start;
+	*room = *offset < bo->size ?
+			min(bo->size - *offset, accmem_va_end(va) - address) :
+			0;
+	accmem_bo_get(bo);
+	return bo;
+}
+
 /**
  * accmem_buffer_reach() - look up a bo by address for a caller that accesses its bytes
  * @ctx: the context
@@ -336,16 +350,38 @@ struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
 				      u64 *offset, u64 *room)
 {
 	struct accmem_va *va = accmem_va_find(ctx, address);
-	struct accmem_bo *bo;
 
 	lockdep_assert_held(&ctx->lock);
 	if (!va || !va->published)
 		return ERR_PTR(-ENXIO);
-	bo = va->bo;
-	*offset = va->offset + address - va->start;
-	*room = *offset < bo->size ?
-			min(bo->size - *offset, accmem_va_end(va) - address) :
-			0;
-	accmem_bo_get(bo);
-	return bo;
+	return buffer_reach_in(va, address, offset, room);
+}
+
+/**
+ * accmem_buffer_reach_fixed() - look up a bo by address, unless REALLOC may move the memory
+ * @ctx: the context
+ * @address: any device address in a buffer, or in a slab page
+ * @offset: out: as for accmem_buffer_reach()
+ * @room: out: as for accmem_buffer_reach()
+ *
+ * A REALLOC that begins later sees that the bo is exported: the caller counts itself in
+ * bo->nr_exports before it releases the lock.
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the bo, with a reference; -ENOENT when no published buffer is in the va at
+ * @address; -EBUSY while a REALLOC may move the memory.
+ */
+struct accmem_bo *accmem_buffer_reach_fixed(struct accmem_context *ctx,
+					    u64 address, u64 *offset, u64 *room)
+{
+	struct accmem_va *va = accmem_va_find(ctx, address);
+	struct accmem_buffer *buf;
+
+	lockdep_assert_held(&ctx->lock);
+	if (!va || !va->published)
+		return ERR_PTR(-ENOENT);
+	buf = accmem_va_buffer(va, address);
+	if (buf && buf->resizing)
+		return ERR_PTR(-EBUSY);
+	return buffer_reach_in(va, address, offset, room);
 }

@@ -25,6 +25,9 @@ struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address);
 struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address);
 struct accmem_va *accmem_va_next(const struct accmem_va *va);
 
+/* lookup.c */
+struct accmem_buffer *accmem_va_buffer(const struct accmem_va *va, u64 address);
+
 /*
  * Let the mappings of a bo begin where its device addresses do. An import does not, since
  * the bo has its offset already. The caller holds ctx->lock.

@@ -75,8 +75,15 @@ void accmem_buffer_unpublish(struct accmem_context *ctx,
 		buf->layout.footprint;
 }
 
-/* Return the published buffer in @va that contains @address, or NULL. */
-static struct accmem_buffer *lookup_find_in(struct accmem_va *va, u64 address)
+/**
+ * accmem_va_buffer() - look up the published buffer of a va that contains an address
+ * @va: the va
+ * @address: a device address in @va
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the buffer, or NULL.
+ */
+struct accmem_buffer *accmem_va_buffer(const struct accmem_va *va, u64 address)
 {
 	struct accmem_buffer *buf;
 	u64 index, below;
@@ -102,7 +109,7 @@ struct accmem_buffer *accmem_buffer_find(struct accmem_context *ctx,
 {
 	struct accmem_va *va = accmem_va_find(ctx, address);
 
-	return va ? lookup_find_in(va, address) : NULL;
+	return va ? accmem_va_buffer(va, address) : NULL;
 }
 
 /* Return the first published buffer in @va with an address >= @address, or NULL. */
