@@ -42,16 +42,6 @@ struct search {
 	unsigned int replays;
 };
 
-/* trace.c needs this function in each program that it is part of. */
-void *xcalloc(size_t n, size_t size)
-{
-	void *p = calloc(n ? n : 1, size);
-
-	if (!p)
-		die(ENOMEM, "the traces");
-	return p;
-}
-
 /* Return the tenant that is furthest behind in its trace; NULL if all are done. */
 static struct tenant *whose_turn(struct search *s)
 {

@@ -122,9 +122,9 @@ static void measure_pins(void)
 	int fd = device_open(&provider);
 	struct accmem_alloc a = buffer_alloc(fd, MIB(1), 0);
 
-	goal_most("pin-unpin", &provider, pin_cost(fd, a.address, false), 800);
+	goal_most("pin-unpin", &provider, pin_cost(fd, a.address, false), 750);
 	goal_most("pin-fence-unpin", &provider, pin_cost(fd, a.address, true),
-		  1060);
+		  1010);
 	close(fd);
 }
 
