@@ -19,7 +19,7 @@
  * the parent stay accessible to the child as far as they were mapped. They belong to the
  * parent: the child may release them, which frees nothing. In the child the pool is
  * ACCMEM_POOL_PASSIVE. A pool that the child creates on an inherited context is PASSIVE,
- * too, if the parent has a pool on that context which is neither PASSIVE nor DIRECT.
+ * too, if the parent has a pool on that context which is not DIRECT.
  */
 #ifndef ACCMEM_POOL_H
 #define ACCMEM_POOL_H
@@ -43,8 +43,9 @@ struct accmem_pool;
  *	     accmem_pool_snapshot(). ACCMEM_POOL=history sets the flag.
  * PASSIVE   Start no thread. Without this flag, a thread gives memory back when other
  *	     contexts, or requests of this pool, wait for memory. In a passive pool
- *	     accmem_pool_yield() does that for other contexts. ACCMEM_POOL=passive sets
- *	     the flag.
+ *	     accmem_pool_yield() does that for other contexts; the pool registers the
+ *	     context for ACCMEM_IOC_PRESSURE without an eventfd, in place of an earlier
+ *	     registration of the program. ACCMEM_POOL=passive sets the flag.
  *
  * ACCMEM_POOL may name several flags, separated by commas. A set-user-ID program ignores
  * it.
@@ -118,7 +119,8 @@ struct accmem_context *accmem_pool_context(const struct accmem_pool *pool);
  * @page_policy: enum accmem_page_policy
  * @cache_mode: enum accmem_cache_mode
  * @carveout: index of the carveout
- * @mapped: 1: the CPU may read and write the memory when the call returns
+ * @mapped: 1: the CPU may read and write the memory when the call returns; with @on_stream,
+ *	only once @position is reached
  * @on_stream: 1: the memory is for work on @stream, and may be memory that was released
  *	at a position of @stream which has not been reached
  * @stream: with on_stream, file descriptor of a stream of the context
@@ -169,7 +171,8 @@ struct accmem_pool_request {
  * memory that they keep: a call without ACCMEM_ALLOC_WAIT waits for it for 100 ms at most,
  * and fails then. Otherwise a call without ACCMEM_ALLOC_WAIT does not wait.
  *
- * With ACCMEM_ALLOC_WAIT the call does the same and then waits. During the wait:
+ * A request with ACCMEM_ALLOC_WAIT gets a buffer of the driver, by a system call, even if
+ * the pool has free memory. The call does the same and then waits. During the wait:
  * - The pool keeps no memory that is released, except in threads' caches and in front of
  *   such memory in a region.
  * - The pool's thread scans all pools of the context for memory to free: ten times a
@@ -405,10 +408,11 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes);
  * except in threads' caches.
  *
  * In a passive pool the program calls this function: the context's descriptor is readable
- * once for each request that begins to wait. While a request may wait, the program calls
- * the function after releases, too.
+ * from the moment a request of another context begins to wait until this call. While the
+ * request waits, the program calls the function after releases, too; ACCMEM_IOC_PRESSURE
+ * tells how many requests wait.
  *
- * Return: bytes given back; 0 if no request waits.
+ * Return: bytes given back; 0 if no request waits, or if the pool has nothing to give back.
  */
 uint64_t accmem_pool_yield(struct accmem_pool *pool);
 

@@ -440,19 +440,21 @@ static void a_childs_pool_begins_threads(int wanted)
 /* The context is told once: it would be the child's pool in place of the parent's. */
 static void a_child_does_not_take_the_place_of_its_parent(void)
 {
-	struct accmem_pool *passive = new_pool(ACCMEM_POOL_PASSIVE);
-	struct accmem_pool *direct = new_pool(ACCMEM_POOL_DIRECT), *pool;
+	struct accmem_pool *direct = new_pool(ACCMEM_POOL_DIRECT);
+	struct accmem_pool *passive, *pool;
 	void *p;
 
 	begin_and_end_a_thread();
 	a_childs_pool_begins_threads(1);
+	passive = new_pool(ACCMEM_POOL_PASSIVE);
+	a_childs_pool_begins_threads(0);
+	accmem_pool_destroy(passive);
 	pool = new_pool(0);
 	/* before its thread begins, and after that */
 	a_childs_pool_begins_threads(0);
 	p = accmem_pool_malloc(pool, 3 * MIB);
 	a_childs_pool_begins_threads(0);
 	CHECK_EQ(accmem_pool_release(pool, p), 0);
-	accmem_pool_destroy(passive);
 	accmem_pool_destroy(direct);
 	end(pool);
 }

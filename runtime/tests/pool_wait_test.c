@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -235,6 +236,80 @@ static void a_passive_pool_yields_when_it_is_called(void)
 	end(pool);
 }
 
+#ifndef FAKE_DEVICE
+/* The file of the fake device is always readable. */
+static bool is_notified(int ms)
+{
+	struct pollfd file = { .fd = accmem_fd(context), .events = POLLIN };
+
+	CHECK(poll(&file, 1, ms) >= 0);
+	return file.revents & POLLIN;
+}
+
+static void *want_most_of_the_device(void *argument)
+{
+	struct accmem_alloc req = { .length = get_capacity() / 8 * 7,
+				    .flags = ACCMEM_ALLOC_WAIT,
+				    .deadline_ns = now_ns() + 60000000000 };
+	struct accmem_context *other;
+
+	CHECK_EQ(accmem_open(NULL, &other), 0);
+	CHECK_EQ(accmem_allocate(other, &req), 0);
+	accmem_close(other);
+	return argument;
+}
+
+/* Of a larger allocation the pool would keep nothing. */
+static void keep_half_of_the_device(struct accmem_pool *pool)
+{
+	void *p[32];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(p); i++) {
+		p[i] = accmem_pool_malloc(pool, get_capacity() / 64);
+		CHECK(p[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	CHECK(get_stats(pool).reserved_bytes >= get_capacity() / 2);
+}
+
+static void a_notified_program_yields(struct accmem_pool *pool)
+{
+	pthread_t thread;
+
+	keep_half_of_the_device(pool);
+	CHECK(!is_notified(0));
+	CHECK_EQ(pthread_create(&thread, NULL, want_most_of_the_device, NULL),
+		 0);
+	CHECK(is_notified(10000));
+	CHECK(accmem_pool_yield(pool) >= get_capacity() / 2);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK(!is_notified(0));
+}
+
+/*
+ * A pool with a thread replaces the registration of the passive pool. When the other pool
+ * ends, the passive pool is registered again.
+ */
+static void a_program_with_a_passive_pool_is_notified(void)
+{
+	struct accmem_pool *pool = new_pool(ACCMEM_POOL_PASSIVE), *active;
+	void *p;
+
+	a_notified_program_yields(pool);
+	active = new_pool(0);
+	p = accmem_pool_malloc(active, 8 * MIB);
+	CHECK(p);
+	CHECK_EQ(accmem_pool_release(active, p), 0);
+	accmem_pool_destroy(active);
+	a_notified_program_yields(pool);
+	accmem_pool_destroy(new_pool(ACCMEM_POOL_PASSIVE));
+	a_notified_program_yields(pool);
+	end(pool);
+}
+#endif
+
 /* A request that waits in a thread of its own, which may begin if others may not */
 struct sleeper {
 	struct accmem_pool *pool;
@@ -375,6 +450,9 @@ int main(void)
 #endif
 		ROW(all_pools_of_a_context_yield),
 		ROW(a_passive_pool_yields_when_it_is_called),
+#ifndef FAKE_DEVICE
+		ROW(a_program_with_a_passive_pool_is_notified),
+#endif
 		ROW(what_others_release_goes_to_who_waits),
 		ROW(what_a_stream_reaches_goes_to_who_waits),
 #ifdef FAKE_DEVICE

@@ -282,6 +282,7 @@ int accmem_pool_create(struct accmem_context *ctx,
 	if (ret)
 		goto destroy_locks;
 	accmem_pool_list_add(pool);
+	accmem_pool_reclaim_create(pool);
 	*result = pool;
 	return 0;
 

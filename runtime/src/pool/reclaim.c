@@ -211,7 +211,7 @@ static uint64_t now_ms(void)
 
 /*
  * Start the thread, then register. The registration replaces that of another pool of the
- * context, so a pool without a thread must not register.
+ * context, so the pool must not register if its thread could not start.
  */
 static void reclaim_begin(struct accmem_pool *pool)
 {
@@ -259,12 +259,21 @@ bool accmem_pool_reclaim_wake(struct accmem_pool *pool)
 	return running;
 }
 
-/* The registered pool has ended: register another pool of the context. */
-static void register_pool(struct accmem_pool *pool, void *argument)
+/*
+ * Does the program call accmem_pool_yield() when the descriptor of the context is readable?
+ * The descriptor is readable while the context is registered, with an eventfd or without.
+ */
+static bool is_polled(const struct accmem_pool *pool)
+{
+	return (pool->flags & (ACCMEM_POOL_PASSIVE | ACCMEM_POOL_DIRECT)) ==
+		       ACCMEM_POOL_PASSIVE &&
+	       pool->eventfd == POOL_NO_EVENTFD;
+}
+
+static void register_thread(struct accmem_pool *pool)
 {
 	struct accmem_pressure req;
 
-	(void)argument;
 	pthread_mutex_lock(&pool->lock);
 	if (pool->eventfd >= 0)
 		call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd,
@@ -272,16 +281,46 @@ static void register_pool(struct accmem_pool *pool, void *argument)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+/*
+ * A pool with a registration has ended, or a passive pool has begun: register the context
+ * for the pools that it has now. A registration for a thread replaces one for poll(). No
+ * pool joins or leaves the list meanwhile: else the registration would be that of before.
+ */
+static void register_context(struct accmem_pool *pool)
+{
+	struct accmem_pressure req;
+	struct accmem_pool *other;
+	bool polled = false;
+
+	pthread_mutex_lock(&accmem_pool_list_lock);
+	for (other = accmem_pool_list; other; other = other->next)
+		polled |= other->ctx == pool->ctx && is_polled(other);
+	call_shrink(pool,
+		    polled ? ACCMEM_PRESSURE_REGISTER :
+			     ACCMEM_PRESSURE_UNREGISTER,
+		    polled ? -1 : 0, &req);
+	for (other = accmem_pool_list; other; other = other->next)
+		if (other->ctx == pool->ctx)
+			register_thread(other);
+	pthread_mutex_unlock(&accmem_pool_list_lock);
+}
+
+void accmem_pool_reclaim_create(struct accmem_pool *pool)
+{
+	if (is_polled(pool) && !pool->ctx->parent_registered)
+		register_context(pool);
+}
+
 /* The caller has removed the pool from the list of pools. */
 void accmem_pool_reclaim_stop(struct accmem_pool *pool)
 {
 	const uint64_t one = 1;
-	struct accmem_pressure req;
 
+	if ((is_polled(pool) && !pool->ctx->parent_registered) ||
+	    pool->eventfd >= 0)
+		register_context(pool);
 	if (pool->eventfd < 0)
 		return;
-	call_shrink(pool, ACCMEM_PRESSURE_UNREGISTER, 0, &req);
-	accmem_pool_list_for_each(pool->ctx, register_pool, NULL);
 	__atomic_store_n(&pool->ends, true, __ATOMIC_RELEASE);
 	if (write(pool->eventfd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(pool->thread, NULL);
@@ -302,7 +341,7 @@ static bool reclaim_may_begin(const struct accmem_pool *pool)
  */
 void accmem_pool_reclaim_disown(struct accmem_pool *pool)
 {
-	if (reclaim_may_begin(pool))
+	if (reclaim_may_begin(pool) || is_polled(pool))
 		pool->ctx->parent_registered = true;
 	if (pool->eventfd >= 0)
 		accmem_close_locked(pool->eventfd);

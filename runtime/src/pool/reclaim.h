@@ -12,6 +12,12 @@ uint64_t accmem_pool_reclaim(struct accmem_pool *pool);
 /* The same for all pools of the context. The caller holds no lock of a pool. */
 uint64_t accmem_pool_reclaim_all(struct accmem_pool *pool);
 
+/*
+ * Register the context if the pool is passive. The pool is in the list of pools; the caller
+ * holds no lock of a pool.
+ */
+void accmem_pool_reclaim_create(struct accmem_pool *pool);
+
 /* Start the reclaim thread, unless the pool is passive. The caller holds the lock. */
 void accmem_pool_reclaim_start(struct accmem_pool *pool);
 
