@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* Allocate device memory, write to it, read it back, ask about it, free it. */
+/*
+ * Allocate device memory, write to it, read it back, ask about it, free it.
+ *
+ *   accmem-hello [DEVICE [SECONDS]]    hold the memory for so long
+ */
 #include <accmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const char text[] = "hello, accelerator";
 
@@ -39,6 +44,10 @@ int main(int argc, char **argv)
 	printf("7 bytes further: offset %llu of a buffer of %llu bytes\n",
 	       query.offset, query.length);
 
+	if (argc > 2) {
+		fflush(stdout);
+		sleep(atoi(argv[2]));
+	}
 	check(accmem_release(ctx, buffer.address), "release");
 	accmem_close(ctx);
 	return 0;

@@ -64,11 +64,15 @@ static void a_stream_waits_for_a_blocking_callback(void)
 	aclrtStream stream = subscribed_stream();
 	char *d = acl_new(4096, 0);
 	struct call call = { .memory = d };
+	aclrtEvent event;
 
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
 	CHECK_EQ(aclrtMemsetAsync(d, 4096, 1, 4096, stream), 0);
+	CHECK_EQ(aclrtRecordEvent(event, stream), 0);
 	CHECK_EQ(aclrtLaunchCallback(note, &call, ACL_CALLBACK_BLOCK, stream),
 		 0);
 	CHECK_EQ(aclrtMemsetAsync(d, 4096, 2, 4096, stream), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, SHORT_MS),
 		 ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
 	CHECK_EQ(byte_at(d), 1);
@@ -79,6 +83,7 @@ static void a_stream_waits_for_a_blocking_callback(void)
 	CHECK(pthread_equal(call.thread, pthread_self()));
 	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
 	CHECK_EQ(byte_at(d), 2);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
 	CHECK_EQ(aclrtUnSubscribeReport(self(), stream), 0);
 	CHECK_EQ(aclrtDestroyStream(stream), 0);
 	acl_delete(d);

@@ -15,7 +15,7 @@
 #include "acl/device.h"
 #include "acl/error.h"
 #include "acl/locks.h"
-#include "acl/map.h"
+#include "acl/physical.h"
 #include "acl/record.h"
 #include "acl/stream.h"
 #include "core/util.h"

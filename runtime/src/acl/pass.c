@@ -10,7 +10,7 @@
 
 #include "acl/call.h"
 #include "acl/error.h"
-#include "acl/map.h"
+#include "acl/physical.h"
 #include "acl/socket.h"
 #include "core/util.h"
 

@@ -53,11 +53,13 @@ static void over_limit(const char *what, uint64_t length,
 }
 
 static void no_memory(const char *what, uint64_t length,
-		      const struct accmem_info *info)
+		      const struct accmem_info *info, int error)
 {
 	uint64_t held = info->capacity - info->free_bytes;
 	uint64_t own = info->context_bytes < held ? info->context_bytes : held;
-	const char *advice = "wait for others with ACCMEM_ALLOC_WAIT";
+	const char *advice = error == -ETIMEDOUT ?
+				     "others have freed too little in time" :
+				     "wait for others with ACCMEM_ALLOC_WAIT";
 	const char *reason = "no memory";
 
 	if (info->free_bytes >= length) {
@@ -102,7 +104,7 @@ static bool is_short(struct accmem_context *ctx, const char *what,
 	else if (error == -EDQUOT)
 		over_limit(what, length, &info);
 	else
-		no_memory(what, length, &info);
+		no_memory(what, length, &info, error);
 	return true;
 }
 
