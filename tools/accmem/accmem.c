@@ -12,10 +12,14 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "who", command_who },		{ "top", command_top },
-	{ "map", command_map },		{ "limits", command_limits },
-	{ "devices", command_devices }, { "reset", command_reset },
-	{ "retire", command_retire },	{ "run", command_run },
+	{ "bench", command_bench },	{ "cdi", command_cdi },
+	{ "check", command_check },	{ "devices", command_devices },
+	{ "explain", command_explain }, { "limits", command_limits },
+	{ "map", command_map },		{ "metrics", command_metrics },
+	{ "record", command_record },	{ "replay", command_replay },
+	{ "reset", command_reset },	{ "retire", command_retire },
+	{ "run", command_run },		{ "tmem", command_tmem },
+	{ "top", command_top },		{ "who", command_who },
 };
 
 static int run_command(int argc, char **argv)

@@ -64,7 +64,7 @@ static struct context *get_context(struct snapshot *s, const char *device,
 }
 
 /* Return the text after "accmem-@key:" and blanks in fdinfo; NULL if there is none. */
-static const char *fdinfo_value(const char *text, const char *key)
+const char *fdinfo_value(const char *text, const char *key)
 {
 	size_t length = strlen(key);
 	const char *line;
@@ -80,96 +80,143 @@ static const char *fdinfo_value(const char *text, const char *key)
 }
 
 /* Only a device file has the line accmem-buffers; files of streams and CTAs do not. */
-static void read_fdinfo(struct snapshot *s, pid_t pid, const char *fd)
+static void add_fdinfo(pid_t pid, const char *fdinfo, void *arg)
 {
-	char *text = read_text("/proc/%d/fdinfo/%s", pid, fd);
-	const char *name, *id, *value;
+	const char *name = fdinfo_value(fdinfo, "device"), *value;
+	const char *id = fdinfo_value(fdinfo, "context");
+	struct snapshot *s = arg;
 	struct context *c;
 	struct stat st;
 	char device[16];
 	enum use u;
 
-	if (!text)
+	if (!name || !id || !fdinfo_value(fdinfo, "buffers"))
 		return;
-	name = fdinfo_value(text, "device");
-	id = fdinfo_value(text, "context");
-	if (name && id && fdinfo_value(text, "buffers")) {
-		copy_word(device, sizeof(device), name);
-		c = get_context(s, device, strtoull(id, NULL, 10));
-		for (u = 0; u < NR_USES; u++) {
-			value = fdinfo_value(text, use_names[u]);
-			if (value)
-				c->use[u] = strtoull(value, NULL, 10);
-		}
-		if (!c->open) {
-			char path[32];
-
-			snprintf(path, sizeof(path), "/proc/%d", pid);
-			if (!stat(path, &st))
-				c->uid = st.st_uid;
-			read_word(c->comm, sizeof(c->comm), "/proc/%d/comm",
-				  pid);
-		}
-		c->open = true;
-		add_pid(c, pid);
+	copy_word(device, sizeof(device), name);
+	c = get_context(s, device, strtoull(id, NULL, 10));
+	for (u = 0; u < NR_USES; u++) {
+		value = fdinfo_value(fdinfo, use_names[u]);
+		if (value)
+			c->use[u] = strtoull(value, NULL, 10);
 	}
-	free(text);
+	if (!c->open) {
+		char *path = path_of("/proc/%d", pid);
+
+		if (!stat(path, &st))
+			c->uid = st.st_uid;
+		free(path);
+		read_word(c->comm, sizeof(c->comm), "/proc/%d/comm", pid);
+	}
+	c->open = true;
+	add_pid(c, pid);
 }
 
 /* Read the links and open no file: a file system that a program serves could hang. */
-static void read_process(struct snapshot *s, pid_t pid)
+static void walk_process(pid_t pid, const char *prefix,
+			 void (*each)(pid_t pid, const char *fdinfo, void *arg),
+			 void *arg)
 {
-	char path[32], link[32];
+	char *path = path_of("/proc/%d/fd", pid), link[32], *text;
+	DIR *dir = opendir(path);
 	struct dirent *entry;
 	ssize_t length;
-	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
+	free(path);
 	if (!dir)
 		return;
 	while ((entry = readdir(dir))) {
 		length = readlinkat(dirfd(dir), entry->d_name, link,
 				    sizeof(link) - 1);
 		link[length > 0 ? length : 0] = '\0';
-		if (!strncmp(link, "/dev/accmem", 11))
-			read_fdinfo(s, pid, entry->d_name);
+		if (strncmp(link, prefix, strlen(prefix)))
+			continue;
+		text = read_text("/proc/%d/fdinfo/%s", pid, entry->d_name);
+		if (text)
+			each(pid, text, arg);
+		free(text);
 	}
 	closedir(dir);
 }
 
-/* "context pid comm uid buffers charged [ended]": comm has no blanks */
-static void context_line(struct snapshot *s, const char *device,
-			 const char *line)
+/* Call a function with the fdinfo of each open file whose name begins with @prefix. */
+void fdinfo_walk(const char *prefix,
+		 void (*each)(pid_t pid, const char *fdinfo, void *arg),
+		 void *arg)
+{
+	char *path = path_of("/proc");
+	DIR *proc = opendir(path);
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc))) {
+		if (isdigit((unsigned char)*entry->d_name))
+			walk_process(atoi(entry->d_name), prefix, each, arg);
+	}
+	if (proc)
+		closedir(proc);
+	free(path);
+}
+
+/* "context pid comm uid buffers charged[ ended]": comm has no blanks */
+static bool account_parse(struct account *a, const char *line)
 {
 	unsigned long long id, uid, buffers, charged;
-	struct context *c;
 	char comm[64];
-	int pid;
+	int end = 0;
 
-	if (sscanf(line, "%llu %d %63s %llu %llu %llu", &id, &pid, comm, &uid,
-		   &buffers, &charged) != 6)
-		return;
-	c = get_context(s, device, id);
-	c->uid = uid;
+	if (sscanf(line, "%llu %d %63s %llu %llu %llu%n", &id, &a->pid, comm,
+		   &uid, &buffers, &charged, &end) != 6)
+		return false;
+	a->id = id;
+	a->uid = uid;
+	a->buffers = buffers;
+	a->charged = charged;
+	a->ended = strstr(line + end, " ended");
+	copy_word(a->comm, sizeof(a->comm), comm);
+	return true;
+}
+
+/* Add the accounts of a device to an array. Return false if the file cannot be read. */
+bool accounts_read(struct account **accounts, size_t *nr, const char *device)
+{
+	char *text = read_text(DEBUGFS "/%s/contexts", device), *line, *save;
+	struct account a = { 0 };
+
+	if (!text)
+		return false;
+	copy_word(a.device, sizeof(a.device), device);
+	for (line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		if (!account_parse(&a, line))
+			continue;
+		*accounts = grow(*accounts, *nr, sizeof(**accounts));
+		(*accounts)[(*nr)++] = a;
+	}
+	free(text);
+	return true;
+}
+
+static void add_account(struct snapshot *s, const struct account *a)
+{
+	struct context *c = get_context(s, a->device, a->id);
+
+	c->uid = a->uid;
 	if (c->open)
 		return;
-	add_pid(c, pid);
-	copy_word(c->comm, sizeof(c->comm), comm);
-	c->use[USE_BUFFERS] = buffers;
-	c->use[USE_CHARGED] = charged;
+	add_pid(c, a->pid);
+	copy_word(c->comm, sizeof(c->comm), a->comm);
+	c->use[USE_BUFFERS] = a->buffers;
+	c->use[USE_CHARGED] = a->charged;
 }
 
 static void read_debugfs(struct snapshot *s, const char *device)
 {
-	char *text = read_text(DEBUGFS "/%s/contexts", device), *line, *save;
+	struct account *accounts = NULL;
+	size_t nr = 0, i;
 
-	if (!text)
-		return;
-	for (line = strtok_r(text, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save))
-		context_line(s, device, line);
-	free(text);
+	accounts_read(&accounts, &nr, device);
+	for (i = 0; i < nr; i++)
+		add_account(s, &accounts[i]);
+	free(accounts);
 }
 
 static int compare_contexts(const void *a, const void *b)
@@ -182,16 +229,9 @@ static int compare_contexts(const void *a, const void *b)
 
 void contexts_read(struct snapshot *s)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
 	size_t i;
 
-	while (proc && (entry = readdir(proc))) {
-		if (isdigit((unsigned char)*entry->d_name))
-			read_process(s, atoi(entry->d_name));
-	}
-	if (proc)
-		closedir(proc);
+	fdinfo_walk("/dev/accmem", add_fdinfo, s);
 	for (i = 0; i < s->nr_devices; i++)
 		read_debugfs(s, s->devices[i].name);
 	if (s->nr_contexts)

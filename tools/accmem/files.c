@@ -2,9 +2,13 @@
 /*
  * Reading and writing files of sysfs, debugfs and /proc, and allocation of memory. When an
  * allocation fails, the command prints a message and ends.
+ *
+ * All paths begin in the directory that ACCMEM_SYSROOT names. The variable is for tests, which
+ * change a copy of the files.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,16 +26,58 @@ static void *checked(void *memory)
 	return memory;
 }
 
+/* Allocate @nr elements of zeros. */
+void *xcalloc(size_t nr, size_t size)
+{
+	return checked(calloc(nr ? nr : 1, size));
+}
+
+/* Make room for @nr elements of an array. */
+void *resize(void *array, size_t nr, size_t size)
+{
+	return checked(reallocarray(array, nr, size));
+}
+
 /* Make room for one more element of an array that has @nr of them. */
 void *grow(void *array, size_t nr, size_t size)
 {
-	char *bigger = checked(reallocarray(array, nr + 1, size));
+	char *bigger = resize(array, nr + 1, size);
 
 	memset(bigger + nr * size, 0, size);
 	return bigger;
 }
 
-static char *format_list(const char *fmt, va_list list)
+/*
+ * Grow an array of *@nr elements so that it has the element @index. All bytes of new elements
+ * are @fill. *@nr doubles, so that a loop over indexes takes linear time.
+ */
+void *reach(void *array, uint32_t *nr, uint32_t index, size_t size, int fill)
+{
+	uint32_t n = *nr;
+
+	if (index < n)
+		return array;
+	while (index >= n)
+		n = n ? 2 * n : 64;
+	array = resize(array, n, size);
+	memset((char *)array + *nr * size, fill, (n - *nr) * size);
+	*nr = n;
+	return array;
+}
+
+/* Return the name of a file without its directory and its extension. */
+char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = checked(strdup(slash ? slash + 1 : path));
+	char *dot = strrchr(name, '.');
+
+	if (dot && dot != name)
+		*dot = '\0';
+	return name;
+}
+
+char *vformat(const char *fmt, va_list list)
 {
 	char *text = NULL;
 
@@ -46,15 +92,68 @@ char *format(const char *fmt, ...)
 	char *text;
 
 	va_start(list, fmt);
-	text = format_list(fmt, list);
+	text = vformat(fmt, list);
 	va_end(list);
 	return text;
+}
+
+static char *path_list(const char *fmt, va_list list)
+{
+	const char *sysroot = getenv("ACCMEM_SYSROOT");
+	char *path = vformat(fmt, list), *whole;
+
+	whole = format("%s%s", sysroot ? sysroot : "", path);
+	free(path);
+	return whole;
+}
+
+/* Return the path of a file in the directory that ACCMEM_SYSROOT names. */
+char *path_of(const char *fmt, ...)
+{
+	va_list list;
+	char *path;
+
+	va_start(list, fmt);
+	path = path_list(fmt, list);
+	va_end(list);
+	return path;
+}
+
+bool path_exists(const char *fmt, ...)
+{
+	va_list list;
+	bool exists;
+	char *path;
+
+	va_start(list, fmt);
+	path = path_list(fmt, list);
+	va_end(list);
+	exists = !access(path, F_OK);
+	free(path);
+	return exists;
+}
+
+/* Copy the last name of the path in a symbolic link; nothing if there is no link. */
+void read_link(char *word, size_t size, const char *fmt, ...)
+{
+	char target[PATH_MAX], *path, *slash;
+	ssize_t length;
+	va_list list;
+
+	va_start(list, fmt);
+	path = path_list(fmt, list);
+	va_end(list);
+	length = readlink(path, target, sizeof(target) - 1);
+	target[length > 0 ? length : 0] = '\0';
+	slash = strrchr(target, '/');
+	copy_word(word, size, slash ? slash + 1 : target);
+	free(path);
 }
 
 /* Return the content of a file; NULL with errno if it cannot be read. */
 static char *read_all(const char *fmt, va_list list)
 {
-	char *path = format_list(fmt, list), *text;
+	char *path = path_list(fmt, list), *text;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t size = 0, room = 4096;
 	ssize_t n;
@@ -142,7 +241,7 @@ int write_text(const char *text, const char *fmt, ...)
 	char *path;
 
 	va_start(list, fmt);
-	path = format_list(fmt, list);
+	path = path_list(fmt, list);
 	va_end(list);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	err = fd < 0 ? -errno : 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem map: a picture of each carveout, from `occupancy` in debugfs and `retired` in sysfs.
- * occupancy has a character for each part of a carveout. The number of characters in a row of
- * the picture is the largest power of two for which the terminal has room, from 16 to 256.
+ * accmem map: a picture of each carveout, from `occupancy` in debugfs and `retired` in sysfs;
+ * with --owners and --svg from `runs` in debugfs (map_owners.c, map_svg.c).
+ * occupancy has a character for each part of a carveout.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,15 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "accmem.h"
-
-#define OFFSET_WIDTH 14
-#define ROW_LEAST 16
-#define ROW_MOST 256
+#include "cells.h"
 
 static const char usage[] =
-	"usage: accmem map [--watch[=SECONDS]] [DEVICE]\n"
-	"A picture of each carveout, lowest offset first (root).\n";
+	"usage: accmem map [--owners] [--watch[=SECONDS]] [DEVICE]\n"
+	"       accmem map --svg [DEVICE]\n"
+	"A picture of each carveout, lowest offset first (root).\n"
+	"  --owners  with a letter for each context, instead of the part that is used\n"
+	"  --svg     owners and states of a device, the first unless named, as SVG\n";
 
 /* The cells of a carveout: characters of occupancy, x for retired memory. */
 struct cells {
@@ -57,23 +56,21 @@ static void cells_add(struct cells *c, const char *line)
 
 static void cells_retire(struct cells *c, const char *device)
 {
-	char *text =
-		read_text(CLASS "/%s/carveout%u/retired", device, c->carveout);
-	unsigned long long offset, size;
-	char *line, *save, state[16];
+	char *carveout = format("%s/carveout%u", device, c->carveout);
+	struct failed_part *parts, *p;
+	size_t nr;
 	uint64_t i;
 
-	for (line = text ? strtok_r(text, "\n", &save) : NULL; line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		if (sscanf(line, "%llx %llx %15s", &offset, &size, state) !=
-			    3 ||
-		    !size)
-			continue;
-		for (i = offset / c->bytes;
-		     i < c->nr && i <= (offset + size - 1) / c->bytes; i++)
+	failed_read(&parts, &nr, carveout);
+	for (p = parts; p < parts + nr; p++) {
+		for (i = p->offset / c->bytes;
+		     p->size && i < c->nr &&
+		     i <= (p->offset + p->size - 1) / c->bytes;
+		     i++)
 			c->text[i] = 'x';
 	}
-	free(text);
+	free(parts);
+	free(carveout);
 }
 
 static enum color color_of(char cell)
@@ -91,61 +88,54 @@ static enum color color_of(char cell)
 	}
 }
 
-static void print_row(const char *text, size_t nr)
-{
-	enum color color = PLAIN;
-	size_t i;
-
-	for (i = 0; i < nr; i++) {
-		if (color_of(text[i]) != color) {
-			color = color_of(text[i]);
-			output_color(color);
-		}
-		putchar(text[i]);
-	}
-	if (color != PLAIN)
-		output_color(PLAIN);
-	putchar('\n');
-}
-
 static void cells_print(struct cells *c, const char *device)
 {
-	size_t row = ROW_LEAST, i;
-	char text[16], other[16];
+	struct glyph *glyphs;
+	size_t i;
 
 	if (!c->nr)
 		return;
 	cells_retire(c, device);
-	while (row < ROW_MOST &&
-	       row * 2 + OFFSET_WIDTH <= (size_t)output_width())
-		row *= 2;
-	output_color(BOLD);
-	printf("%s/carveout%u", device, c->carveout);
-	output_color(PLAIN);
-	printf(": %s a character, %s a row\n", size_text(c->bytes, text),
-	       size_text(c->bytes * row, other));
-	for (i = 0; i < c->nr; i += row) {
-		printf("%#*llx ", OFFSET_WIDTH - 2,
-		       (unsigned long long)(i * c->bytes));
-		print_row(c->text + i, c->nr - i < row ? c->nr - i : row);
-	}
+	glyphs = xcalloc(c->nr, sizeof(*glyphs));
+	for (i = 0; i < c->nr; i++)
+		glyphs[i] = (struct glyph){ c->text[i], color_of(c->text[i]) };
+	print_glyphs(device, c->carveout, c->bytes, glyphs, c->nr);
+	free(glyphs);
 	free(c->text);
 	c->text = NULL;
 	c->nr = 0;
 }
 
-static int show_device(const char *device)
+static int failed(const char *device)
+{
+	fprintf(stderr, "accmem: map: %s: %s%s\n", device, strerror(errno),
+		errno == EACCES ? ": only root may read the map" : "");
+	return STATUS_FAILED;
+}
+
+static int show_runs(const struct options *o, const struct snapshot *s,
+		     const struct device *d)
+{
+	struct picture p;
+
+	if (!picture_read(&p, s, d))
+		return failed(d->name);
+	if (o->svg)
+		svg_print(&p);
+	else
+		owners_print(&p);
+	picture_free(&p);
+	return STATUS_OK;
+}
+
+static int show_occupancy(const char *device)
 {
 	char *text = read_text(DEBUGFS "/%s/occupancy", device), *line, *save;
 	struct cells c = { 0 };
 	bool good = false;
 
-	if (!text) {
-		fprintf(stderr, "accmem: map: %s: %s%s\n", device,
-			strerror(errno),
-			errno == EACCES ? ": only root may read the map" : "");
-		return STATUS_FAILED;
-	}
+	if (!text)
+		return failed(device);
 	for (line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		if (*line == '#') {
@@ -164,19 +154,22 @@ static int show(const struct options *o, void *arg)
 {
 	const char *only = arg;
 	struct snapshot s;
-	int status = snapshot_read(&s);
+	int status = snapshot_with(&s, only);
 	size_t i;
 
-	(void)o;
-	if (status)
-		no_devices();
-	else if (only && !snapshot_device(&s, only))
-		status = no_device(only);
 	for (i = 0; !status && i < s.nr_devices; i++) {
-		if (!only || !strcmp(s.devices[i].name, only))
-			status = show_device(s.devices[i].name);
+		const struct device *d = &s.devices[i];
+
+		if (only && strcmp(d->name, only))
+			continue;
+		status = o->owners || o->svg ? show_runs(o, &s, d) :
+					       show_occupancy(d->name);
+		if (o->svg)
+			break;
 	}
-	if (!status)
+	if (!status && o->owners)
+		puts(". free  x failed  * more owners");
+	else if (!status && !o->svg)
 		puts(". free  - less than half used  + more  # all used  x contains failed memory");
 	snapshot_free(&s);
 	return status;
@@ -185,11 +178,11 @@ static int show(const struct options *o, void *arg)
 int command_map(int argc, char **argv)
 {
 	struct options o;
-	int status = options_parse(&o, argc, argv, "w", usage);
+	int status = options_parse(&o, argc, argv, "wos", usage);
 
 	if (status >= 0)
 		return status;
-	if (optind < argc - 1) {
+	if (optind < argc - 1 || (o.svg && (o.owners || o.watch))) {
 		fputs(usage, stderr);
 		return STATUS_USAGE;
 	}

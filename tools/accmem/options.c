@@ -2,6 +2,8 @@
 /*
  * The options that commands share, and messages that several commands print.
  */
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +46,9 @@ int options_parse(struct options *o, int argc, char **argv, const char *allowed,
 		{ "json", no_argument, NULL, 'j' },
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "force", no_argument, NULL, 'f' },
+		{ "owners", no_argument, NULL, 'o' },
+		{ "svg", no_argument, NULL, 's' },
+		{ "report", no_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -65,6 +70,9 @@ int options_parse(struct options *o, int argc, char **argv, const char *allowed,
 		}
 		o->json |= c == 'j';
 		o->force |= c == 'f';
+		o->owners |= c == 'o';
+		o->svg |= c == 's';
+		o->report |= c == 'r';
 	}
 	return -1;
 }
@@ -94,6 +102,29 @@ int options_watch(const struct options *o,
 	}
 }
 
+/* Parse a number, which may be hexadecimal, with a suffix K, M, G or T or without one. */
+bool size_parse(const char *text, uint64_t *size)
+{
+	static const char suffixes[] = "KMGT";
+	const char *suffix;
+	int shift = 0;
+	char *end;
+
+	errno = 0;
+	*size = strtoull(text, &end, 0);
+	if (errno || !isdigit((unsigned char)*text) || end == text)
+		return false;
+	suffix = *end ? strchr(suffixes, *end) : NULL;
+	if (suffix) {
+		shift = 10 * (suffix - suffixes + 1);
+		end++;
+	}
+	if (*end || *size > UINT64_MAX >> shift)
+		return false;
+	*size <<= shift;
+	return true;
+}
+
 int no_devices(void)
 {
 	fputs("accmem: there is no device: the module accmem is not loaded, or it has none\n",
@@ -105,6 +136,17 @@ int no_device(const char *name)
 {
 	fprintf(stderr, "accmem: there is no device %s\n", name);
 	return STATUS_NO_DEVICE;
+}
+
+/*
+ * Read a snapshot, to be freed also after a failure. Return STATUS_OK; STATUS_NO_DEVICE, after
+ * a message, if there is no device, or not the one that is named. @name may be NULL.
+ */
+int snapshot_with(struct snapshot *s, const char *name)
+{
+	if (snapshot_read(s))
+		return no_devices();
+	return name && !snapshot_device(s, name) ? no_device(name) : STATUS_OK;
 }
 
 /*

@@ -41,11 +41,19 @@ int output_width(void)
 	return width > WIDTH_MOST ? WIDTH_MOST : width;
 }
 
-static bool has_colors(void)
+/* Return true if the user wants no colors. */
+bool colors_are_off(void)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = getenv("NO_COLOR");
 
-	return output_is_terminal() && !(no && *no) && term &&
+	return no && *no;
+}
+
+static bool may_color(void)
+{
+	const char *term = getenv("TERM");
+
+	return output_is_terminal() && !colors_are_off() && term &&
 	       strcmp(term, "dumb");
 }
 
@@ -56,7 +64,7 @@ void output_color(enum color color)
 		[MAGENTA] = "35", [RED] = "31", [BLUE] = "34",	[CYAN] = "36",
 	};
 
-	if (has_colors())
+	if (may_color())
 		printf("\033[%sm", codes[color]);
 }
 
@@ -92,18 +100,28 @@ const char *number_text(uint64_t number, char text[32])
 	return text;
 }
 
-/* Return the name of a user, or the number if the user has no name. */
+/*
+ * Return the name of a user, or the number if the user has no name. Most lines are about the
+ * same user: the last name is kept, since each search reads files.
+ */
 const char *user_text(uint64_t uid, char text[33])
 {
+	static uint64_t last = UNKNOWN;
+	static char name[33];
 	struct passwd *user;
 
 	if (uid == UNKNOWN)
 		return "?";
-	user = getpwuid(uid);
-	if (user)
-		copy_word(text, 33, user->pw_name);
-	else
-		snprintf(text, 33, "%llu", (unsigned long long)uid);
+	if (uid != last) {
+		user = getpwuid(uid);
+		if (user)
+			copy_word(name, sizeof(name), user->pw_name);
+		else
+			snprintf(name, sizeof(name), "%llu",
+				 (unsigned long long)uid);
+		last = uid;
+	}
+	memcpy(text, name, sizeof(name));
 	return text;
 }
 

@@ -12,12 +12,8 @@ static void add_use(struct context *sum, const struct context *c)
 {
 	enum use u;
 
-	for (u = 0; u < NR_USES; u++) {
-		if (sum->use[u] == UNKNOWN)
-			sum->use[u] = c->use[u];
-		else if (c->use[u] != UNKNOWN)
-			sum->use[u] += c->use[u];
-	}
+	for (u = 0; u < NR_USES; u++)
+		sum->use[u] = sum_of_known(sum->use[u], c->use[u]);
 	sum->id++;
 }
 

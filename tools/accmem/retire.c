@@ -71,7 +71,7 @@ int command_retire(int argc, char **argv)
 {
 	struct options o;
 	int status = options_parse(&o, argc, argv, "", usage);
-	char *carveout, *dir;
+	char *carveout;
 
 	if (status >= 0)
 		return status;
@@ -81,15 +81,13 @@ int command_retire(int argc, char **argv)
 	}
 	carveout = format("%s%s", argv[optind],
 			  strchr(argv[optind], '/') ? "" : "/carveout0");
-	dir = format(CLASS "/%s", carveout);
 	if (strncmp(carveout, "accmem", 6) || strstr(carveout, "..") ||
-	    access(dir, F_OK))
+	    !path_exists(CLASS "/%s", carveout))
 		status = no_device(argv[optind]);
 	else if (optind == argc - 1)
 		status = list(carveout);
 	else
 		status = retire(carveout, argv[optind + 1], argv[optind + 2]);
-	free(dir);
 	free(carveout);
 	return status;
 }

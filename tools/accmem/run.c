@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -136,26 +137,17 @@ static void preload(const char *library)
 	free(list);
 }
 
-/* Put the bytes of a number with an optional suffix K, M or G in the environment. */
+/* Put the bytes of a number with an optional suffix K, M, G or T in the environment. */
 static void set_size(const char *name, const char *text)
 {
-	static const char units[] = "KMG";
-	unsigned long long bytes;
-	char number[32], *end;
-	const char *unit;
+	char number[32];
+	uint64_t bytes;
 
-	errno = 0;
-	bytes = strtoull(text, &end, 10);
-	unit = *end ? strchr(units, *end) : NULL;
-	if (*text < '0' || *text > '9' || errno ||
-	    (*end && (!unit || end[1])) ||
-	    (unit &&
-	     __builtin_mul_overflow(bytes, 1024ull << 10 * (unit - units),
-				    &bytes))) {
+	if (!size_parse(text, &bytes)) {
 		fprintf(stderr, "accmem run: %s is no size\n", text);
 		exit(125);
 	}
-	snprintf(number, sizeof(number), "%llu", bytes);
+	snprintf(number, sizeof(number), "%" PRIu64, bytes);
 	set(name, number);
 }
 

@@ -20,13 +20,21 @@ static const char usage[] =
 	"  --json             as one line of JSON\n"
 	"  --watch[=SECONDS]  again and again, every 2 seconds\n"
 	"Commands; accmem COMMAND --help describes each:\n"
+	"  check [DEVICE]     look for faults; print a report for a bug\n"
 	"  who ADDRESS|PID    who holds the memory; what a process holds\n"
+	"  tmem [DEVICE]      who holds Tensor Memory, and who waits for it\n"
 	"  top                a live table of the processes\n"
 	"  map [DEVICE]       a picture of the carveouts\n"
 	"  limits             show and set the limits\n"
 	"  devices            list, add and remove devices\n"
+	"  explain SIZE       why an allocation fails now, and what would help\n"
+	"  bench [SIZE]       what the device's memory costs, beside ordinary memory\n"
+	"  record [PROGRAM]   write a trace of the allocations\n"
+	"  replay TRACE       make the allocations of a trace\n"
 	"  reset DEVICE       take the memory from all programs\n"
 	"  retire CARVEOUT    list failed memory, or retire memory\n"
+	"  cdi generate       describe the devices for container runtimes\n"
+	"  metrics            the numbers, for Prometheus\n"
 	"  run PROGRAM        run a program with its large allocations on a device\n";
 
 static void show_failed(uint64_t bytes, const char *what)

@@ -8,7 +8,6 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,21 +75,15 @@ static void read_memories(struct device *d)
 {
 	unsigned int i;
 	char name[32];
-	char *dir;
 
 	for (i = 0;; i++) {
 		snprintf(name, sizeof(name), "carveout%u", i);
-		dir = format(CLASS "/%s/%s", d->name, name);
-		if (access(dir, F_OK))
+		if (!path_exists(CLASS "/%s/%s", d->name, name))
 			break;
-		free(dir);
 		add_memory(d, name);
 	}
-	free(dir);
-	dir = format(CLASS "/%s/host", d->name);
-	if (!access(dir, F_OK))
+	if (path_exists(CLASS "/%s/host", d->name))
 		add_memory(d, "host");
-	free(dir);
 }
 
 /* A line of usage: the name of a state and its bytes. */
@@ -180,6 +173,8 @@ static void read_waiting(struct device *d)
 	     line = strtok_r(NULL, "\n", &save)) {
 		if (!strncmp(line, "waiting ", 8))
 			d->nr_waiting = strtoull(line + 8, NULL, 10);
+		else if (!strncmp(line, "held ", 5))
+			d->held = strtoull(line + 5, NULL, 10);
 		else
 			waiter_line(d, line);
 	}
@@ -189,12 +184,11 @@ static void read_waiting(struct device *d)
 /* Fill in the numbers that INFO gives to any program that may open the device. */
 static void read_info(struct device *d)
 {
-	char path[32];
+	char *path = path_of("/dev/%s", d->name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	unsigned int i;
-	int fd;
 
-	snprintf(path, sizeof(path), "/dev/%s", d->name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	free(path);
 	if (fd < 0)
 		return;
 	d->value[FREE] = 0;
@@ -226,9 +220,8 @@ static void read_info(struct device *d)
 
 static void read_device(struct snapshot *s, const char *name)
 {
-	char path[64], link[256];
 	struct device *d;
-	ssize_t length;
+	char path[64];
 
 	s->devices = grow(s->devices, s->nr_devices, sizeof(*s->devices));
 	d = &s->devices[s->nr_devices++];
@@ -236,17 +229,11 @@ static void read_device(struct snapshot *s, const char *name)
 	snprintf(path, sizeof(path), CLASS "/%s", d->name);
 	read_values(d->value, path);
 	d->contexts = read_number("%s/contexts", path);
-	snprintf(path, sizeof(path), CLASS "/%s/device", d->name);
-	length = readlink(path, link, sizeof(link) - 1);
-	link[length > 0 ? length : 0] = '\0';
-	copy_word(d->parent, sizeof(d->parent), basename(link));
-	snprintf(path, sizeof(path), CLASS "/%s/device/driver", d->name);
-	length = readlink(path, link, sizeof(link) - 1);
-	link[length > 0 ? length : 0] = '\0';
-	copy_word(d->driver, sizeof(d->driver),
-		  length > 0 ? basename(link) : "");
+	read_link(d->parent, sizeof(d->parent), "%s/device", path);
+	read_link(d->driver, sizeof(d->driver), "%s/device/driver", path);
 	read_memories(d);
-	if (read_usage(d))
+	d->one_moment = read_usage(d);
+	if (d->one_moment)
 		s->all = true;
 	else if (d->value[FREE] == UNKNOWN)
 		read_info(d);
@@ -274,11 +261,13 @@ void limits_read(struct snapshot *s)
 /* Return STATUS_OK, or STATUS_NO_DEVICE if there is no device. */
 int snapshot_read(struct snapshot *s)
 {
+	char *path = path_of(CLASS);
 	struct dirent **entries;
 	int nr, n;
 
 	memset(s, 0, sizeof(*s));
-	nr = scandir(CLASS, &entries, is_device, compare_names);
+	nr = scandir(path, &entries, is_device, compare_names);
+	free(path);
 	for (n = 0; n < nr; n++) {
 		read_device(s, entries[n]->d_name);
 		free(entries[n]);
@@ -315,6 +304,27 @@ struct device *snapshot_device(const struct snapshot *s, const char *name)
 			return &s->devices[i];
 	}
 	return NULL;
+}
+
+const struct context *snapshot_context(const struct snapshot *s,
+				       const char *device, uint64_t id)
+{
+	size_t i;
+
+	for (i = 0; i < s->nr_contexts; i++) {
+		if (s->contexts[i].id == id &&
+		    !strcmp(s->contexts[i].device, device))
+			return &s->contexts[i];
+	}
+	return NULL;
+}
+
+/* Add two numbers. A number that is UNKNOWN adds nothing, unless both are. */
+uint64_t sum_of_known(uint64_t a, uint64_t b)
+{
+	if (a == UNKNOWN || b == UNKNOWN)
+		return a == UNKNOWN ? b : a;
+	return a + b;
 }
 
 /* Return true if programs have the device open. Return false if the caller may not know. */

@@ -35,7 +35,7 @@ static void table_measure(struct table *t, const char *line)
 
 struct table *table_new(const struct column *columns, size_t nr)
 {
-	struct table *t = grow(NULL, 0, sizeof(*t));
+	struct table *t = xcalloc(1, sizeof(*t));
 	size_t i;
 
 	t->columns = columns;
@@ -54,8 +54,7 @@ void table_add(struct table *t, const char *fmt, ...)
 	char *line;
 
 	va_start(list, fmt);
-	if (vasprintf(&line, fmt, list) < 0)
-		exit(STATUS_FAILED);
+	line = vformat(fmt, list);
 	va_end(list);
 	t->lines = grow(t->lines, t->nr_lines, sizeof(*t->lines));
 	t->lines[t->nr_lines++] = line;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "accmem.h"
+#include "tmem.h"
 
 #define SECONDS 1.0
 #define MEMORY_TEXT 63 /* columns of a memory's line without its bar */
@@ -19,7 +20,7 @@ static const char usage[] =
 	"usage: accmem top [--watch=SECONDS]\n"
 	"A table of the processes, drawn again each second. Keys: l, c, w, p sort by live\n"
 	"bytes, charged bytes, waiting calls, process; arrows select a process, Enter shows its\n"
-	"buffers and streams (root); q ends.\n";
+	"buffers and streams, t its Tensor Memory (root); q ends.\n";
 
 struct top {
 	struct snapshot s;
@@ -27,6 +28,7 @@ struct top {
 	size_t nr_rows;
 	size_t selected;
 	pid_t pid; /* the process that is opened, or 0 */
+	bool tmem; /* its Tensor Memory is shown, else its streams and buffers */
 	size_t scroll; /* first line of its details */
 	char order;
 };
@@ -164,15 +166,9 @@ static void draw_table(const struct top *t, int line)
 
 static bool is_opened(const struct top *t, const char *device, uint64_t id)
 {
-	size_t i;
+	const struct context *c = snapshot_context(&t->s, device, id);
 
-	for (i = 0; i < t->s.nr_contexts; i++) {
-		const struct context *c = &t->s.contexts[i];
-
-		if (c->id == id && !strcmp(c->device, device))
-			return c->nr_pids && c->pids[0] == t->pid;
-	}
-	return false;
+	return c && c->nr_pids && c->pids[0] == t->pid;
 }
 
 /* Draw a line of the details, unless it is scrolled away or below the screen. */
@@ -221,11 +217,11 @@ static void draw_buffers(const struct top *t, const char *device, int first,
 		if (!is_opened(t, device, b->context))
 			continue;
 		detail =
-			format("%s context %llu: buffer %#llx of %s, %u runs%s%s",
+			format("%s context %llu: buffer %#llx of %s, %u run%s%s%s",
 			       device, (unsigned long long)b->context,
 			       (unsigned long long)b->address,
 			       size_text(b->length, size), b->runs,
-			       b->host ? ", host" : "",
+			       b->runs == 1 ? "" : "s", b->host ? ", host" : "",
 			       b->mapped ? ", mapped" : "");
 		draw_detail(t, first, nr, detail);
 		free(detail);
@@ -233,12 +229,55 @@ static void draw_buffers(const struct top *t, const char *device, int first,
 	free(buffers);
 }
 
+static void draw_sm(const struct top *t, const struct tmem *tmem,
+		    const struct tmem_sm *sm, int first, size_t *nr)
+{
+	char detail[192];
+	size_t i;
+
+	snprintf(detail, sizeof(detail), "%s context %llu: SM %u |%s| %u free",
+		 tmem->device, (unsigned long long)tmem->context, sm->number,
+		 sm->units, sm->free);
+	draw_detail(t, first, nr, detail);
+	for (i = 0; i < sm->nr_ctas; i++) {
+		const struct tmem_cta *cta = &sm->ctas[i];
+
+		snprintf(detail, sizeof(detail),
+			 "  %c CTA %llu %s %u columns%s, launch %#llx, cluster %u, rank %u",
+			 cta->letter, (unsigned long long)cta->id,
+			 cta->waits ? "waits for" : "holds", cta->columns,
+			 cta->permit ? " and the permit" : "",
+			 (unsigned long long)cta->launch, cta->cluster,
+			 cta->rank);
+		draw_detail(t, first, nr, detail);
+	}
+}
+
+static void draw_tmem(const struct top *t, const char *device, int first,
+		      size_t *nr)
+{
+	struct tmem *list = NULL;
+	size_t nr_list = 0, i, n;
+
+	if (!tmem_read(&list, &nr_list, device))
+		draw_detail(t, first, nr,
+			    "Only root may read the Tensor Memory.");
+	for (i = 0; i < nr_list; i++) {
+		if (!is_opened(t, device, list[i].context))
+			continue;
+		for (n = 0; n < list[i].nr_sms; n++)
+			draw_sm(t, &list[i], &list[i].sms[n], first, nr);
+	}
+	tmem_free(list, nr_list);
+}
+
 static void draw_details(struct top *t, int line)
 {
 	size_t nr = 0, i;
-	char text[32];
+	char text[64];
 
-	snprintf(text, sizeof(text), "Process %d", t->pid);
+	snprintf(text, sizeof(text), "Process %d: %s", t->pid,
+		 t->tmem ? "Tensor Memory" : "streams and buffers");
 	attron(A_BOLD);
 	draw_text(line++, text);
 	attroff(A_BOLD);
@@ -247,8 +286,12 @@ static void draw_details(struct top *t, int line)
 
 		if (!c->nr_pids || c->pids[0] != t->pid)
 			continue;
-		draw_streams(t, c->device, line, &nr);
-		draw_buffers(t, c->device, line, &nr);
+		if (t->tmem) {
+			draw_tmem(t, c->device, line, &nr);
+		} else {
+			draw_streams(t, c->device, line, &nr);
+			draw_buffers(t, c->device, line, &nr);
+		}
 	}
 	if (t->scroll && t->scroll >= nr)
 		t->scroll = nr ? nr - 1 : 0;
@@ -265,8 +308,9 @@ static void draw(struct top *t)
 	else
 		draw_table(t, line);
 	mvaddnstr(LINES - 1, 0,
-		  t->pid ? "Enter: back  arrows: scroll  q: end" :
-			   "l c w p: sort  arrows: select  Enter: open  q: end",
+		  t->pid ?
+			  "Enter: buffers  t: Tensor Memory  again: back  arrows: scroll  q: end" :
+			  "l c w p: sort  arrows: select  Enter: buffers  t: Tensor Memory  q: end",
 		  COLS);
 	refresh();
 }
@@ -292,12 +336,13 @@ static void move_by(struct top *t, int step)
 		--*at;
 }
 
-static void open_selected(struct top *t)
+static void open_selected(struct top *t, bool tmem)
 {
-	if (t->pid)
+	if (t->pid && t->tmem == tmem)
 		t->pid = 0;
-	else if (t->nr_rows && t->rows[t->selected].nr_pids)
+	else if (!t->pid && t->nr_rows && t->rows[t->selected].nr_pids)
 		t->pid = t->rows[t->selected].pids[0];
+	t->tmem = tmem;
 	t->scroll = 0;
 }
 
@@ -322,7 +367,10 @@ static bool obey(struct top *t, int key)
 	case '\n':
 	case '\r':
 	case KEY_ENTER:
-		open_selected(t);
+		open_selected(t, false);
+		break;
+	case 't':
+		open_selected(t, true);
 		break;
 	}
 	return true;
@@ -330,9 +378,7 @@ static bool obey(struct top *t, int key)
 
 static void start_colors(void)
 {
-	const char *no = getenv("NO_COLOR");
-
-	if (has_colors() && !(no && *no)) {
+	if (has_colors() && !colors_are_off()) {
 		start_color();
 		use_default_colors();
 		init_pair(1, COLOR_GREEN, -1);
@@ -385,7 +431,7 @@ int command_top(int argc, char **argv)
 		fputs(usage, stderr);
 		return STATUS_USAGE;
 	}
-	if (access(CLASS, F_OK))
+	if (!path_exists(CLASS))
 		return no_devices();
 	if (!output_is_terminal() || !isatty(STDIN_FILENO)) {
 		fputs("accmem: top: needs a terminal\n", stderr);

@@ -31,19 +31,6 @@ struct found {
 	bool denied; /* buffers cannot be read */
 };
 
-static const struct context *context_of(const struct snapshot *s,
-					const struct buffer *b)
-{
-	size_t i;
-
-	for (i = 0; i < s->nr_contexts; i++) {
-		if (s->contexts[i].id == b->context &&
-		    !strcmp(s->contexts[i].device, b->device))
-			return &s->contexts[i];
-	}
-	return NULL;
-}
-
 static bool has_pid(const struct context *c, uint64_t pid)
 {
 	size_t i;
@@ -58,7 +45,8 @@ static bool has_pid(const struct context *c, uint64_t pid)
 static bool is_wanted(const struct found *f, const struct who *who,
 		      const struct buffer *b)
 {
-	const struct context *c = context_of(&f->s, b);
+	const struct context *c =
+		snapshot_context(&f->s, b->device, b->context);
 
 	if (who->by_address)
 		return who->number - b->address < b->length;
@@ -88,7 +76,8 @@ static void find_buffers(struct found *f, const struct who *who)
 	for (i = 0; i < f->nr_buffers; i++) {
 		if (!is_wanted(f, who, &f->buffers[i]))
 			continue;
-		c = context_of(&f->s, &f->buffers[i]);
+		c = snapshot_context(&f->s, f->buffers[i].device,
+				     f->buffers[i].context);
 		if (c)
 			add_context(f, c);
 		f->buffers[kept++] = f->buffers[i];
@@ -204,7 +193,8 @@ static int show(const struct options *o, void *arg)
 		if (o->json) {
 			json_print(json_of_found(f.contexts, f.nr_contexts,
 						 f.buffers, f.nr_buffers));
-			status = f.nr_contexts ? STATUS_OK : STATUS_FAILED;
+			status = f.nr_contexts || f.nr_buffers ? STATUS_OK :
+								 STATUS_FAILED;
 		} else {
 			status = show_text(&f, who);
 		}

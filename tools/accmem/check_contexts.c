@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * accmem check: the sums of the contexts beside the numbers of the device and of the users,
+ * and contexts that no process has.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+static void check_number(struct findings *f, const struct account *a,
+			 const char *what, uint64_t number, const char *where,
+			 uint64_t other, const char *other_where)
+{
+	if (number != UNKNOWN && other != UNKNOWN && number != other)
+		finding_add(f, QUIET, "context", a->device,
+			    "context %llu of %s[%d]: %llu %s in %s, and %llu in %s",
+			    (unsigned long long)a->id, a->comm, a->pid,
+			    (unsigned long long)number, what, where,
+			    (unsigned long long)other, other_where);
+}
+
+/* Compare a line of `contexts` with the lines of `buffers`, and with fdinfo. */
+static void check_account(struct findings *f, const struct reading *r,
+			  const struct account *a)
+{
+	const struct context *c = snapshot_context(&r->s, a->device, a->id);
+	uint64_t nr = 0, live = 0, host = 0;
+	size_t i;
+
+	for (i = 0; i < r->nr_buffers; i++) {
+		const struct buffer *b = &r->buffers[i];
+
+		if (b->context != a->id || strcmp(b->device, a->device))
+			continue;
+		nr++;
+		*(b->host ? &host : &live) += b->footprint;
+	}
+	check_number(f, a, "buffers", a->buffers, "contexts", nr, "buffers");
+	if (!c || !c->open)
+		return;
+	check_number(f, a, "buffers", a->buffers, "contexts",
+		     c->use[USE_BUFFERS], "fdinfo");
+	check_number(f, a, "charged bytes", a->charged, "contexts",
+		     c->use[USE_CHARGED], "fdinfo");
+	check_number(f, a, "live bytes", live, "buffers", c->use[USE_LIVE],
+		     "fdinfo");
+	check_number(f, a, "bytes of host memory", host, "buffers",
+		     c->use[USE_HOST], "fdinfo");
+}
+
+/* The memory that is not free is charged to contexts. */
+static void check_charges(struct findings *f, const struct reading *r,
+			  const struct device *d)
+{
+	uint64_t charged = 0, used = 0, open = 0;
+	size_t i;
+
+	for (i = 0; i < d->nr_memories; i++) {
+		const uint64_t *value = d->memories[i].value;
+
+		used += value[CAPACITY] - value[FREE] - value[RETIRED];
+	}
+	for (i = 0; i < r->nr_accounts; i++) {
+		if (strcmp(r->accounts[i].device, d->name))
+			continue;
+		charged += r->accounts[i].charged;
+		open += !r->accounts[i].ended;
+	}
+	if (charged != used)
+		finding_add(f, QUIET, "charges", d->name,
+			    "contexts are charged for %llu bytes, and %llu are in use",
+			    (unsigned long long)charged,
+			    (unsigned long long)used);
+	if (d->contexts != UNKNOWN && d->contexts != open)
+		finding_add(f, QUIET, "contexts", d->name,
+			    "%llu open contexts in debugfs, and %llu in sysfs",
+			    (unsigned long long)open,
+			    (unsigned long long)d->contexts);
+}
+
+/* Return true if a process maps memory of the device, or may map it. */
+static bool is_mapped(const char *device)
+{
+	char *path = path_of("/proc"), *wanted = format("/dev/%s", device);
+	DIR *proc = opendir(path);
+	struct dirent *entry;
+	bool mapped = false;
+	const char *found;
+	char *text;
+
+	while (proc && !mapped && (entry = readdir(proc))) {
+		if (!isdigit((unsigned char)*entry->d_name))
+			continue;
+		text = read_text("/proc/%s/maps", entry->d_name);
+		found = text ? strstr(text, wanted) : NULL;
+		mapped = found &&
+			 !isdigit((unsigned char)found[strlen(wanted)]);
+		free(text);
+	}
+	if (proc)
+		closedir(proc);
+	free(wanted);
+	free(path);
+	return mapped;
+}
+
+/* A context that is charged, and that no process has open or mapped. */
+static void check_orphan(struct findings *f, const struct reading *r,
+			 const struct device *d, const struct account *a)
+{
+	const struct context *c = snapshot_context(&r->s, a->device, a->id);
+
+	if (!a->charged || !c || c->open || d->value[PENDING] ||
+	    is_mapped(d->name))
+		return;
+	finding_add(f, LASTING, "orphan", d->name,
+		    "context %llu, opened by %s[%d]: no process has it, and %llu bytes are charged",
+		    (unsigned long long)a->id, a->comm, a->pid,
+		    (unsigned long long)a->charged);
+}
+
+void check_contexts(struct findings *f, const struct reading *r,
+		    const struct device *d)
+{
+	bool quiet = is_quiet(r, d->name);
+	size_t i;
+
+	if (!d->one_moment)
+		return;
+	for (i = 0; i < r->nr_accounts; i++) {
+		if (strcmp(r->accounts[i].device, d->name))
+			continue;
+		if (quiet)
+			check_account(f, r, &r->accounts[i]);
+		check_orphan(f, r, d, &r->accounts[i]);
+	}
+	if (quiet)
+		check_charges(f, r, d);
+}
+
+/* Sums over the contexts of a user. Cached buffers are charged to the user only. */
+struct sums {
+	uint64_t contexts;
+	uint64_t buffers;
+	uint64_t charged;
+};
+
+static struct sums sums_of(const struct reading *r, uint64_t uid)
+{
+	struct sums sums = { 0 };
+	size_t i;
+
+	for (i = 0; i < r->nr_accounts; i++) {
+		if (r->accounts[i].uid != uid)
+			continue;
+		sums.contexts++;
+		sums.buffers += r->accounts[i].buffers;
+		sums.charged += r->accounts[i].charged;
+	}
+	return sums;
+}
+
+static void check_charge(struct findings *f, const struct user *u,
+			 const char *what, uint64_t sum, enum charge charge,
+			 bool exact)
+{
+	char object[32];
+
+	if (sum == u->charge[charge] || (!exact && sum < u->charge[charge]))
+		return;
+	snprintf(object, sizeof(object), "user %llu",
+		 (unsigned long long)u->uid);
+	finding_add(f, QUIET, "user", object,
+		    "charged for %llu %s, and the contexts have %llu",
+		    (unsigned long long)u->charge[charge], what,
+		    (unsigned long long)sum);
+}
+
+/* A freed buffer counts for the user until its memory is free. */
+void check_users(struct findings *f, const struct reading *r)
+{
+	size_t i;
+
+	if (!r->all_quiet)
+		return;
+	for (i = 0; i < r->s.nr_users; i++) {
+		const struct user *u = &r->s.users[i];
+		struct sums sums = sums_of(r, u->uid);
+
+		check_charge(f, u, "contexts", sums.contexts, CHARGE_CONTEXTS,
+			     true);
+		check_charge(f, u, "buffers", sums.buffers, CHARGE_BUFFERS,
+			     false);
+		check_charge(f, u, "bytes", sums.charged, CHARGE_BYTES, false);
+	}
+}
