@@ -14,6 +14,9 @@ export ACCMEM_ROOT ACCMEM_BUILD ACCMEM_CACHE ACCMEM_JOBS
 
 # PATH has this directory first. It has links to tools/compile, made by tools/deps.
 [[ $PATH = "$ACCMEM_BUILD/compilers:"* ]] || PATH=$ACCMEM_BUILD/compilers:$PATH
+# The compiler for arm64, which tools/deps unpacks into the cache
+[[ $PATH = *:"$ACCMEM_CACHE/current/cross-arm64/bin" ]] ||
+	PATH+=:$ACCMEM_CACHE/current/cross-arm64/bin
 
 # say TEXT: report progress on stderr, apart from the output of a script
 say()

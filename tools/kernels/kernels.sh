@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The kernels that tools/vm can boot, and the paths of their parts. Stock kernels are
-# packages of Debian. tools/kernels/build builds the others from Debian's source and the
+# The kernels that tools/vm can boot, and the paths of their parts. Stock kernels, and that
+# of arm64, are packages of Debian. tools/kernels/build builds the others from Debian's source and the
 # fragments beside this file. An absolute path is the root directory of a system, and
 # stands for the newest kernel that is installed there. Sourced after common.sh.
 
-kernels_all=(stock-6.1 stock-6.12 stock-7.3 debug-6.12 kcsan-6.12)
+kernels_all=(stock-6.1 stock-6.12 stock-7.3 arm64-6.12 debug-6.12 kcsan-6.12)
 
 kernel_is_known()
 {
@@ -46,7 +46,15 @@ installed_path()
 	esac
 }
 
-# kernel_path NAME image|headers|modules: print the path of a part of a kernel
+# kernel_is_arm64 NAME: return true if the kernel is of another architecture than the host,
+# which is arm64
+kernel_is_arm64()
+{
+	[[ $1 = arm64-* ]]
+}
+
+# kernel_path NAME image|headers|modules|guest: print the path of a part of a kernel;
+# guest is the programs of a guest of arm64
 kernel_path()
 {
 	local dir
@@ -54,6 +62,10 @@ kernel_path()
 	case $1 in
 	stock-*)
 		"$ACCMEM_ROOT/tools/deps" path "$2-$(kernel_release "$1")"
+		return
+		;;
+	arm64-*)
+		"$ACCMEM_ROOT/tools/deps" path "$2-$1"
 		return
 		;;
 	/*)
@@ -75,7 +87,7 @@ kernel_is_ready()
 	local source
 
 	case $1 in
-	stock-*)
+	stock-* | arm64-*)
 		[ -e "$ACCMEM_CACHE/current/$1" ]
 		;;
 	/*) ;;
@@ -91,7 +103,7 @@ kernel_prepare()
 {
 	kernel_is_ready "$1" && return
 	case $1 in
-	stock-*) kernel_path "$1" image >/dev/null ;;
+	stock-* | arm64-*) kernel_path "$1" image >/dev/null ;;
 	*) "$ACCMEM_ROOT/tools/kernels/build" "$1" ;;
 	esac
 }
