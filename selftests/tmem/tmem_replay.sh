@@ -4,12 +4,12 @@
 # What kernels do with Tensor Memory, replayed in both disciplines: no call fails,
 # every alloc is granted, in order of arrival, with the figures that
 # traces/tmem/README.md has; and a recorded replay, replayed, grants in the same
-# order. tools/tmem-replay/check has the tests that need no device.
+# order. tools/accmem/tmem/check has the tests that need no device.
 
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd -P)
-tool=$root/build/host/accmem-tmem-replay
+tool=$root/build/host/accmem
 tracing=/sys/kernel/tracing
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -81,7 +81,7 @@ all_granted()
 # All CTAs of a trace want as many columns: none of an SM passes another.
 is_fifo()
 {
-	"$tool" "$2" --grants "$root/traces/tmem/$1.trace" |
+	"$tool" replay "$2" --grants "$root/traces/tmem/$1.trace" |
 		awk '$1 == "grant" {
 			split($3, asked, "=")
 			if (asked[2] + 0 < last[$7])
@@ -106,10 +106,10 @@ goes_round()
 {
 	: >$tracing/trace
 	echo 1 >$tracing/tracing_on
-	"$tool" "$2" --grants "$root/traces/tmem/$1.trace" | who >"$work/first"
+	"$tool" replay "$2" --grants "$root/traces/tmem/$1.trace" | who >"$work/first"
 	echo 0 >$tracing/tracing_on
-	"$tool" --record <$tracing/trace >"$work/again.trace" || return
-	"$tool" "$2" --grants "$work/again.trace" | who >"$work/second"
+	"$tool" record --tmem <$tracing/trace >"$work/again.trace" || return
+	"$tool" replay "$2" --grants "$work/again.trace" | who >"$work/second"
 	[ -s "$work/first" ] && diff "$work/first" "$work/second"
 }
 
@@ -122,7 +122,7 @@ ends()
 
 	shift
 	printf '%s\n' "$@" >"$work/lines.trace"
-	"$tool" --shared "$work/lines.trace" || status=$?
+	"$tool" replay --shared "$work/lines.trace" || status=$?
 	[ "$status" = "$expected" ]
 }
 
@@ -141,7 +141,7 @@ failures()
 
 echo "TAP version 13"
 status=0
-"$tool" "${traces[@]}" >"$work/table" 2>"$work/errors" || status=$?
+"$tool" replay "${traces[@]}" >"$work/table" 2>"$work/errors" || status=$?
 sed 's/^/# /' "$work/errors" "$work/table"
 check "no failure" test "$status" = 0
 check "the figures are those of the documentation" table_is_documented

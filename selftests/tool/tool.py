@@ -9,133 +9,19 @@ import ctypes
 import glob
 import json
 import os
-import pty
 import re
-import select
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
+import xml.etree.ElementTree
 
-import jsonschema
+from common import (CLASS, DEBUGFS, MIB, NOBODY, PARAMETERS, TOOL, accmem, added, device_of,
+                    held, idle, main, need, on_terminal, read, same, snapshot, test, write)
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-BUILT = ROOT + "/build/host/accmem"
-HOLD = ROOT + "/build/selftests/helpers/hold"
-SCHEMA = ROOT + "/tools/accmem/accmem.schema.json"
-CLASS = "/sys/class/accmem"
-DEBUGFS = "/sys/kernel/debug/accmem"
-PARAMETERS = "/sys/module/accmem/parameters"
-DEVICES = {"emulated": "accmem0", "phys": "accmem1", "nopages": "accmem2"}
-MIB = 1 << 20
-NOBODY = 65534
 VALUES = """capacity free_bytes live_bytes detached_bytes pending_bytes quarantined_bytes
     retired_bytes retire_pending_bytes retire_failed_bytes largest_free_run dirty_bytes
     resident_bytes buffers allocs frees failures""".split()
 STATES = ["live_bytes", "detached_bytes", "pending_bytes", "quarantined_bytes"]
-TESTS = []
-WORK = tempfile.mkdtemp()
-TOOL = WORK + "/accmem"
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def need(condition, *what):
-    if not condition:
-        raise AssertionError(" ".join(str(w) for w in what))
-
-
-def same(got, wanted, what):
-    need(got == wanted, f"{what}: {got}, not {wanted}")
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read().strip()
-
-
-def write(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def copy_tool():
-    """Copy the command and its libraries: the guest reads each file of the host slowly."""
-    libraries = subprocess.run(["ldd", BUILT], capture_output=True, text=True, check=True)
-    for path in [BUILT] + re.findall(r"=> (/\S+)", libraries.stdout):
-        shutil.copy(path, WORK)
-    os.chmod(WORK, 0o755)
-    os.environ["LD_LIBRARY_PATH"] = WORK
-
-
-def become_nobody():
-    os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
-
-
-def accmem(*arguments, status=0, user=False, columns=None, **environment):
-    """Run the command; return its output and its errors."""
-    variables = dict(os.environ, **environment)
-    if columns:
-        variables["COLUMNS"] = str(columns)
-    done = subprocess.run([TOOL, *arguments], capture_output=True, text=True, env=variables,
-                          preexec_fn=become_nobody if user else None, check=False)
-    same(done.returncode, status, f"status of {arguments}, which says {done.stderr!r}")
-    return done.stdout if status == 0 else done.stderr
-
-
-def snapshot(**options):
-    found = json.loads(accmem("--json", **options))
-    with open(SCHEMA, encoding="utf-8") as file:
-        jsonschema.validate(found, json.load(file))
-    return found
-
-
-def device_of(found, name):
-    return next(d for d in found["devices"] if d["name"] == name)
-
-
-@contextlib.contextmanager
-def held(*arguments, user=False):
-    """A process of helpers/hold; its output can be read after the block."""
-    process = subprocess.Popen([HOLD, *map(str, arguments)], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True,
-                               preexec_fn=become_nobody if user else None)
-    try:
-        same(process.stdout.readline(), "held\n", f"hold {arguments}")
-        yield process
-    finally:
-        process.stdin.close()
-        process.last = process.stdout.read()
-        process.stdout.close()
-        process.wait()
-
-
-def idle(name):
-    """Wait until the device's memory is free."""
-    for _ in range(200):
-        if read(f"{CLASS}/{name}/free_bytes") == read(f"{CLASS}/{name}/capacity"):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{name} is not free again")
-
-
-@contextlib.contextmanager
-def added(description="64M"):
-    """A device that root adds, since retired memory stays retired."""
-    name = accmem("devices", "add", "emulated", description).strip()
-    try:
-        need(re.fullmatch(r"accmem\d+", name), f"'{name}' was added")
-        yield name
-    finally:
-        if os.path.exists(f"{CLASS}/{name}"):
-            accmem("devices", "remove", "--force", name)
 
 
 def agree(found, name):
@@ -374,6 +260,51 @@ def map_has_the_cells_of_occupancy(name):
 
 
 @test
+def map_shows_owners(name):
+    with held("open", "/dev/" + name, 8 * MIB) as one, \
+            held("mapped", "/dev/" + name, 6 * MIB) as two:
+        for columns, row in (80, 64), (200, 128):
+            lines = accmem("map", "--owners", name, columns=columns).splitlines()
+            rows = [l.split()[1] for l in lines if re.match(r" *(0x[0-9a-f]+|0) ", l)]
+            cells = "".join(rows)
+            need(max(map(len, rows)) <= row, "too wide")
+            size = int(read(f"{CLASS}/{name}/capacity")) // len(cells)
+            need(6 * MIB // size <= cells.count("A") <= 8 * MIB // size + 2, lines)
+            need(4 * MIB // size <= cells.count("B") <= 6 * MIB // size + 2, lines)
+            same(cells.count(".") + cells.count("A") + cells.count("B"), len(cells), "cells")
+            need(any(re.match(rf"A 8.00M: context \d+, pid {one.pid}, hold, root", l)
+                     for l in lines), lines)
+            need(any(re.match(rf"B 6.00M: context \d+, pid {two.pid}, hold, root", l)
+                     for l in lines), lines)
+    idle(name)
+
+
+@test
+def map_draws_svg(name):
+    with held("open", "/dev/" + name, 8 * MIB) as one, held("pending", "/dev/" + name, 6 * MIB):
+        svg = xml.etree.ElementTree.fromstring(accmem("map", "--svg", name))
+        tag = "{http://www.w3.org/2000/svg}"
+        same(svg.tag, tag + "svg", "root")
+        texts = [t.text for t in svg.iter(tag + "text")]
+        need(any(t.startswith("8.00M: context ") and f"pid {one.pid}, hold" in t
+                 for t in texts), texts)
+        need({"live", "pending", "free", "retired"} <= set(texts), texts)
+        capacity, drawn = int(read(f"{CLASS}/{name}/capacity")), {}
+        for rect in svg.iter(tag + "rect"):
+            if rect.get("height") in ("6", "16"):
+                bar = drawn.setdefault(rect.get("height"), {})
+                bar[rect.get("fill")] = bar.get(rect.get("fill"), 0) + int(rect.get("width"))
+        cell = capacity / sum(drawn["6"].values())
+        for color, size in ("#2e7d32", 8 * MIB), ("#f9a825", 6 * MIB):
+            need(abs(drawn["6"][color] * cell - size) <= 3 * cell, color, drawn)
+        need(abs(drawn["16"]["#4e79a7"] * cell - 8 * MIB) <= 3 * cell, drawn)
+    accmem("map", "--svg", "--owners", status=2)
+    accmem("map", "--svg", "--watch", status=2)
+    accmem("map", "--svg", "accmem99", status=3)
+    idle(name)
+
+
+@test
 def a_user_sees_capacities_and_own_contexts(name):
     path = "/dev/" + name
     mode = os.stat(path).st_mode & 0o777
@@ -411,6 +342,7 @@ def a_user_changes_nothing(name):
     before = snapshot()["limits"]
     with held("open", "/dev/" + name) as one:
         for words in ("who", "0x1000"), ("limits", "overdue_ms=1"), ("map",), \
+                ("map", "--owners"), ("map", "--svg"), \
                 ("reset", name), ("reset", "--force", name), ("retire", name), \
                 ("retire", name, "0", "4096"), ("devices", "add", "emulated", "4M"), \
                 ("devices", "remove", "--force", name):
@@ -421,32 +353,6 @@ def a_user_changes_nothing(name):
     same(snapshot()["limits"], before, "limits")
     same(read(f"{CLASS}/{name}/retired_bytes"), "0", "retired")
     idle(name)
-
-
-def on_terminal(*arguments, keys=b"", seconds=0.5, **environment):
-    """Run the command on a terminal of 80 columns; return what it draws."""
-    pid, fd = pty.fork()
-    if not pid:
-        os.environ.update({"TERM": "xterm", **environment})
-        os.execv(TOOL, [TOOL, *arguments])
-    drawn, end = b"", time.monotonic() + 60
-    quiet = None  # a key before the end of a picture would suppress the rest
-    while time.monotonic() < end:
-        if select.select([fd], [], [], 0.2)[0]:
-            try:
-                chunk = os.read(fd, 65536)
-            except OSError:
-                break
-            if not chunk:
-                break
-            drawn += chunk
-            quiet = time.monotonic() + seconds
-        if keys and quiet and time.monotonic() > quiet:
-            os.write(fd, keys[:1])
-            keys, quiet = keys[1:], time.monotonic() + seconds
-    os.close(fd)
-    same(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, f"status of {arguments}")
-    return drawn.decode()
 
 
 @test
@@ -517,11 +423,11 @@ def watch_repeats(name):
                           text=True) as process:
         first = json.loads(process.stdout.readline())
         with held("open", "/dev/" + name, 6 * MIB):
-            for _ in range(20):
-                later = json.loads(process.stdout.readline())
-                if device_of(later, name)["live_bytes"] == 6 * MIB:
-                    break
-            same(device_of(later, name)["live_bytes"], 6 * MIB, "live")
+            # the lines of the time before
+            end, live = time.monotonic() + 60, 0
+            while live != 6 * MIB and time.monotonic() < end:
+                live = device_of(json.loads(process.stdout.readline()), name)["live_bytes"]
+            same(live, 6 * MIB, "live")
         process.kill()
     same(device_of(first, name)["live_bytes"], 0, "live at first")
     for seconds in "0", "x", "-1", "1e9", "nan", "inf":
@@ -529,32 +435,4 @@ def watch_repeats(name):
     idle(name)
 
 
-def main():
-    backing = os.environ.get("ACCMEM_BACKING")
-    names = [DEVICES[backing]] if backing else list(DEVICES.values())
-    failed, number = 0, 0
-    os.environ.pop("COLUMNS", None)
-    copy_tool()
-    print("TAP version 13")
-    for name in names:
-        for function in TESTS:
-            number += 1
-            title = f"{number} tool.{name}.{function.__name__}"
-            if not os.path.exists("/dev/" + name):
-                print(f"ok {title} # SKIP needs /dev/{name}", flush=True)
-                continue
-            try:
-                function(name)
-                print("ok", title, flush=True)
-            except Exception as error:  # pylint: disable=broad-except
-                failed += 1
-                for line in f"{type(error).__name__}: {error}".splitlines():
-                    print("#", line.replace("\033", "<ESC>"))
-                print("not ok", title, flush=True)
-    shutil.rmtree(WORK)
-    print(f"1..{number}")
-    return failed != 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main("tool")

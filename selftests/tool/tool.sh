@@ -5,4 +5,4 @@
 
 set -euo pipefail
 
-exec /usr/bin/python3 -I "$(dirname "$0")/tool.py"
+exec /usr/bin/python3 -B -E -s "$(dirname "$0")/tool.py"
