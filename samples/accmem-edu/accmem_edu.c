@@ -393,6 +393,7 @@ static int edu_provide(struct pci_dev *engine)
 		.flags = ACCMEM_RANGE_IO | ACCMEM_RANGE_CLAIMED |
 			 ACCMEM_RANGE_PROBE,
 		.node = NUMA_NO_NODE,
+		.pci = edu.memory,
 	};
 	struct accmem_provider *provider;
 	int err;

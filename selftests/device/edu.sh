@@ -9,15 +9,8 @@ set -euo pipefail
 # shellcheck source=selftests/device/helpers/module.sh
 . "$(dirname "$0")/helpers/module.sh"
 bus=/sys/bus/pci
-edu='' memory=''
-
-for dir in "$bus"/devices/*; do
-	read -r vendor <"$dir/vendor"
-	case $vendor in
-	0x1234) [ "$(<"$dir/device")" != 0x11e8 ] || edu=${dir##*/} ;;
-	0x1af4) [ "$(<"$dir/device")" != 0x1110 ] || memory=${dir##*/} ;;
-	esac
-done
+edu=$(find_pci 0x1234:0x11e8) || true
+memory=$(find_pci 0x1af4:0x1110) || true
 if [ -z "$edu" ] || [ -z "$memory" ]; then
 	echo "1..1"
 	echo "ok 1 # SKIP needs QEMU's edu and ivshmem"

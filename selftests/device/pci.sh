@@ -15,31 +15,9 @@ bus=/sys/bus/pci
 driver=$bus/drivers/accmem-pci
 memory='' plugged=0
 
-# find VENDOR:DEVICE: print the address of the first PCI device with these numbers
-find_pci()
-{
-	local dir vendor device
-
-	for dir in "$bus"/devices/*; do
-		read -r vendor <"$dir/vendor"
-		read -r device <"$dir/device"
-		if [ "$vendor:$device" = "$1" ]; then
-			echo "${dir##*/}"
-			return
-		fi
-	done
-	return 1
-}
-
 is_absent()
 {
 	[ ! -e "$bus/devices/$1" ]
-}
-
-bind()
-{
-	echo accmem-pci >"$bus/devices/$1/driver_override"
-	echo "$1" 2>/dev/null >"$driver/bind" && find_accmem "$1"
 }
 
 unbind()
@@ -53,7 +31,7 @@ refused()
 	local said
 
 	dmesg -c >/dev/null
-	if bind "$1"; then
+	if bind_pci "$1"; then
 		unbind "$1"
 		why "the device was bound"
 		return
@@ -84,7 +62,7 @@ is_in_bar()
 # The memory of a user that has gone is not given to the next one.
 is_cleared()
 {
-	bind "$iv" || return
+	bind_pci "$iv" || return
 	"$helpers/hold" populate "$accmem" $((32 << 20)) >/dev/null
 }
 
@@ -96,7 +74,7 @@ take_away()
 rescan()
 {
 	echo 1 >"$bus/rescan"
-	[ -e "$bus/devices/$iv" ] && bind "$iv"
+	[ -e "$bus/devices/$iv" ] && bind_pci "$iv"
 }
 
 unplug()
@@ -154,7 +132,7 @@ again()
 
 bind_and_unbind()
 {
-	bind "$iv" && user gone unbind "$iv"
+	bind_pci "$iv" && user gone unbind "$iv"
 }
 
 remove_and_rescan()
@@ -167,7 +145,7 @@ unplug_and_plug()
 	user gone unplug && "$ACCMEM_MONITOR" object_del "$memory" || return
 	plugged=$((plugged + 1))
 	plug "again$plugged" rp || return
-	iv=$(find_pci 0x1af4:0x1110) && bind "$iv"
+	iv=$(find_pci 0x1af4:0x1110) && bind_pci "$iv"
 }
 
 # Users stay while the device comes and goes, and free what they hold at last.
@@ -177,7 +155,7 @@ stays_held()
 
 	coproc holder { "$helpers/hold" mapped "$accmem"; }
 	read -r _ <&"${holder[0]}"
-	unbind "$iv" && bind "$iv" || status=$?
+	unbind "$iv" && bind_pci "$iv" || status=$?
 	"$helpers/hold" populate "$accmem" $((32 << 20)) >/dev/null ||
 		status=$?
 	eval "exec ${holder[1]}>&-"
@@ -197,7 +175,7 @@ find_accmem "$iv" && unbind "$iv"
 for number in 0 5 6 64 2147483647; do
 	check "BAR $number" refused_bar "$number" "BAR $number: "
 done
-check "a device is bound" bind "$iv"
+check "a device is bound" bind_pci "$iv"
 check "the BAR is claimed" grep -q 'accmem$' /proc/iomem
 check "unbind; stores were in the BAR" user gone is_in_bar
 check "bind again, with other memory" is_cleared
@@ -213,17 +191,17 @@ check "remove and rescan, again and again" again remove_and_rescan
 check "unplug" user gone unplug
 check "plug" plug bar1 rp
 iv=$(find_pci 0x1af4:0x1110)
-check "bind what was plugged" bind "$iv"
+check "bind what was plugged" bind_pci "$iv"
 check "unbind" user gone unbind "$iv"
 check "bind and unbind, again and again" again bind_and_unbind
-check "bind what was plugged again" bind "$iv"
+check "bind what was plugged again" bind_pci "$iv"
 check "unplug and plug, again and again" again unplug_and_plug
 unplug || true
 check "plug into a port without room" plug bar2 rp2
 iv=$(find_pci 0x1af4:0x1110)
 check "no room" refused "$iv" "no room"
 nv=$(find_pci 0x1b36:0x0010)
-check "another device" bind "$nv"
+check "another device" bind_pci "$nv"
 check "function level reset" user reset reset_by "$nv" flr
 check "function level resets, again and again" again user reset reset_by "$nv" flr
 check "unbind another device" user gone unbind "$nv"

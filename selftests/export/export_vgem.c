@@ -335,7 +335,7 @@ struct storm {
 	atomic_int d;
 	atomic_bool stop;
 	int err;
-	unsigned int imported;
+	atomic_uint imported;
 };
 
 static void *import_in_a_loop(void *arg)
@@ -359,15 +359,17 @@ static void *import_in_a_loop(void *arg)
 
 TEST_F(export_vgem, imports_race_with_free)
 {
+	uint64_t until = accmem_ms() + 30000;
 	struct storm storm = { .d = self->d };
 	struct accmem_alloc a;
 	pthread_t threads[2];
-	unsigned int i;
+	unsigned int i, n = accmem_scale(500);
 
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, import_in_a_loop,
 					    &storm));
-	for (i = 0; i < accmem_scale(500); i++) {
+	/* the threads may not run for a while */
+	for (i = 0; i < n || (!storm.imported && accmem_ms() < until); i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, KIB(64), 0, &a));
 		close(storm.d);
 		storm.d = export_all(self->fd, &a);
@@ -379,7 +381,7 @@ TEST_F(export_vgem, imports_race_with_free)
 	for (i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	EXPECT_EQ(0, storm.err);
-	EXPECT_LT(0, storm.imported);
+	EXPECT_LT(0, atomic_load(&storm.imported));
 	self->d = storm.d;
 }
 

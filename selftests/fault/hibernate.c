@@ -106,4 +106,4 @@ TEST_F(hibernate, refused_while_another_device_has_the_memory)
 	EXPECT_EQ(-1, accmem_check(self->p, size, 1));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

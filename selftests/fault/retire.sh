@@ -83,12 +83,14 @@ given_back()
 # A list that is longer than a page, and than a parameter of the kernel's own types may be
 long_list()
 {
-	local list='' i lines
+	local list='' i lines said
 
 	for ((i = 0; i < 2000; i++)); do
 		list+=${list:+,}$((pages + i * 8192))
 	done
-	reload "${devices[@]}" "retired=$list" || return
+	unload || return
+	said=$("$helpers/load" "$ACCMEM_KO" "${devices[@]}" "retired=$list" 2>&1) ||
+		why "$said" || return
 	mapfile -t lines <$sysfs/accmem1/carveout0/retired
 	[ "${#lines[@]}" = 2000 ] || why "${#lines[@]} lines" || return
 	[ "${lines[1999]}" = \

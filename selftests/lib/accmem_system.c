@@ -458,6 +458,29 @@ int accmem_debug_read(const char *path, const char *name, char *text,
 	return accmem_read_file(file, text, size);
 }
 
+int64_t accmem_run_bytes(const char *path, const char *state,
+			 const char *context)
+{
+	static char text[1 << 20];
+	char *line, *save, word[16], id[24];
+	unsigned long long size;
+	int64_t bytes = 0;
+	int n;
+
+	if (accmem_debug_read(path, "runs", text, sizeof(text)) <= 0)
+		return -1;
+	strtok_r(text, "\n", &save);
+	while ((line = strtok_r(NULL, "\n", &save))) {
+		n = sscanf(line, "%*u %*x %llx %15s %23s", &size, word, id);
+		if (n < 2)
+			return -1;
+		if ((!state || !strcmp(word, state)) &&
+		    (!context || (n == 3 && !strcmp(id, context))))
+			bytes += size;
+	}
+	return bytes;
+}
+
 int64_t accmem_lock_stats(const char *path, const char *key)
 {
 	char text[512], *at;
@@ -560,6 +583,27 @@ int64_t accmem_slept(int64_t since)
 		       wall.tv_nsec - cpu.tv_nsec - waited - since;
 	getrusage(RUSAGE_SELF, &usage);
 	return usage.ru_nvcsw * 10000000ll - since;
+}
+
+bool accmem_is_asleep(pid_t tid)
+{
+	char path[64], text[512];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	return accmem_read_file(path, text, sizeof(text)) > 0 &&
+	       strncmp(text, "running", strlen("running"));
+}
+
+bool accmem_until_asleep(const pid_t *tid, unsigned int ms)
+{
+	uint64_t until = accmem_ms() + ms;
+
+	while (!accmem_is_asleep(__atomic_load_n(tid, __ATOMIC_ACQUIRE))) {
+		if (accmem_ms() > until)
+			return false;
+		usleep(1000);
+	}
+	return true;
 }
 
 bool accmem_is_on(const char *variant, const char *backing)

@@ -241,6 +241,12 @@ void accmem_sysfs_file(const char *path, const char *name, char *file,
 int accmem_debug_read(const char *path, const char *name, char *text,
 		      size_t size);
 int64_t accmem_lock_stats(const char *path, const char *key);
+/*
+ * The bytes that `runs` lists in @state for a context; for all contexts and free memory
+ * if @context is NULL; in all states if @state is NULL; -1 if it cannot be read.
+ */
+int64_t accmem_run_bytes(const char *path, const char *state,
+			 const char *context);
 /* true if a compound page can belong to one context only */
 bool accmem_owns_folios(const struct accmem_info *info);
 /*
@@ -267,6 +273,10 @@ void accmem_rest(void *unused);
  * kernel has no such statistics, each voluntary context switch counts as 10 ms.
  */
 int64_t accmem_slept(int64_t since);
+/* true if the thread @tid of this process sleeps in a system call */
+bool accmem_is_asleep(pid_t tid);
+/* waits up to @ms until the thread that has stored its id at @tid sleeps in a system call */
+bool accmem_until_asleep(const pid_t *tid, unsigned int ms);
 /* the time in ns that @n calls of @fn take */
 uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n);
 

@@ -23,18 +23,46 @@ static void *touch_on_and_on(void *p)
 	return NULL;
 }
 
+/* Doubles a buffer of 64 KiB at @address @rounds times. Returns how often REALLOC was busy. */
+static unsigned int busy_moves(struct __test_metadata *_metadata, int fd,
+			       uint64_t address, unsigned int rounds)
+{
+	unsigned int i, busy = 0;
+	struct accmem_realloc r;
+	struct accmem_alloc a;
+	char *p;
+
+	for (i = 0; i < rounds; i++) {
+		a = (struct accmem_alloc){
+			.length = KIB(64),
+			.address = address,
+			.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+		};
+		/* the old memory may be in quarantine for a moment */
+		while (accmem_ioctl_alloc(fd, &a) == -ENOMEM)
+			;
+		p = map_at(fd, a.address, KIB(64));
+		ASSERT_NE(NULL, p);
+		*p = 1;
+		unmap(p, KIB(64));
+		busy += accmem_ioctl_realloc(fd, a.address, KIB(128), 0, &r) ==
+			-EBUSY;
+		ASSERT_EQ(0, accmem_ioctl_free(fd, r.address));
+	}
+	return busy;
+}
+
 /* Faults of a neighbour do not look like a pin. */
 TEST_F(realloc_race, moves_while_its_neighbour_is_touched)
 {
-	unsigned int i, rounds = 200 + accmem_scale(1000), busy = 0;
-	struct accmem_alloc a, b = {
+	unsigned int i, rounds = 200 + accmem_scale(1000), busy = 1;
+	struct accmem_alloc b = {
 		.length = KIB(64),
 		.address = self->info.address_base + self->info.capacity / 2,
 		.flags = ACCMEM_ALLOC_FIXED,
 	};
-	struct accmem_realloc r;
 	pthread_t threads[3];
-	char *p, *touched;
+	char *touched;
 
 	b.address += KIB(64);
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &b));
@@ -44,23 +72,10 @@ TEST_F(realloc_race, moves_while_its_neighbour_is_touched)
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, touch_on_and_on,
 					    touched + i * GRANULE));
-	for (i = 0; i < rounds; i++) {
-		a = (struct accmem_alloc){
-			.length = KIB(64),
-			.address = b.address - KIB(64),
-			.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
-		};
-		/* the old memory may be in quarantine for a moment */
-		while (accmem_ioctl_alloc(self->fd, &a) == -ENOMEM)
-			;
-		p = map_at(self->fd, a.address, KIB(64));
-		ASSERT_NE(NULL, p);
-		*p = 1;
-		unmap(p, KIB(64));
-		busy += accmem_ioctl_realloc(self->fd, a.address, KIB(128), 0,
-					     &r) == -EBUSY;
-		ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
-	}
+	/* the host may stop a processor in a fault, so one series of three must pass */
+	for (i = 0; i < 3 && busy; i++)
+		busy = busy_moves(_metadata, self->fd, b.address - KIB(64),
+				  rounds);
 	EXPECT_EQ(0, busy);
 	atomic_store(&touching, 0);
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
@@ -142,11 +157,11 @@ TEST_F(realloc_race, moves_while_it_is_touched)
 /* REALLOC of a pinned buffer fails soon, also while threads access the buffer. */
 TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 {
+	uint64_t before, ms = ~0ull;
 	struct accmem_realloc r;
 	struct accmem_alloc a, b;
+	int i, err, pipes[2];
 	pthread_t thread;
-	uint64_t before;
-	int pipes[2];
 	char *p;
 
 	if (!self->pins)
@@ -158,13 +173,21 @@ TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 	ASSERT_TRUE(accmem_pin(pipes, p, GRANULE));
 	atomic_store(&touching, 1);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, touch_on_and_on, p));
-	before = accmem_ms();
-	EXPECT_EQ(-EBUSY,
-		  accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
-	/* 30 ms, and some time for an emulated machine */
-	EXPECT_GT(1000, accmem_ms() - before);
+	/* 30 ms, and some time for an emulated machine, which may pause in a call */
+	for (i = 0; i < 3 && ms >= 1000; i++) {
+		before = accmem_ms();
+		EXPECT_EQ(-EBUSY, accmem_ioctl_realloc(self->fd, a.address,
+						       MIB(1), 0, &r));
+		ms = accmem_ms() - before;
+	}
+	EXPECT_GT(1000, ms);
 	accmem_unpin(pipes);
-	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
+	/* a processor that the host does not run may be in a fault for long */
+	i = 5;
+	do {
+		err = accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r);
+	} while (err == -EBUSY && --i);
+	EXPECT_EQ(0, err);
 	EXPECT_NE(a.address, r.address);
 	atomic_store(&touching, 0);
 	pthread_join(thread, NULL);
@@ -304,13 +327,17 @@ TEST_F(realloc_race, killed_while_it_moves)
 	char *p;
 
 	ASSERT_NE(MAP_FAILED, d);
-	for (i = 0; i < rounds; i++) {
+	/* the first time may be much too long: more rounds halve it until one is in time */
+	for (i = 0; i < rounds || (!unmoved && i < rounds + 30); i++) {
+		if (i >= rounds)
+			us = us / 2 + 1;
 		ASSERT_EQ(0, alloc(self->fd, length, 0, &a));
 		ASSERT_EQ(0, block(self->fd, &a, &b));
 		p = map_at(self->fd, a.address, length);
 		ASSERT_NE(NULL, p);
 		accmem_fill(p, length, i);
-		took = double_and_die(self->fd, &a, d, us * i / rounds);
+		took = double_and_die(self->fd, &a, d,
+				      i < rounds ? us * i / rounds : us);
 		if (!i) {
 			ASSERT_EQ(2, atomic_load(&d->calls));
 			us = took + rounds;
@@ -335,7 +362,7 @@ TEST_F(realloc_race, killed_while_it_moves)
 		ASSERT_EQ(-1, accmem_sysfs_wait(variant->path, "free_bytes",
 						before, 20000));
 	}
-	TH_LOG("%u of %u died before it had moved", unmoved, rounds);
+	TH_LOG("%u of %u died before it had moved", unmoved, i);
 	EXPECT_LT(0, unmoved);
 	munmap(d, GRANULE);
 }

@@ -443,7 +443,10 @@ TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 	unsigned int i;
 	uint32_t id;
 	int file = fence_create(self->fences, &id);
+	char context[24];
 
+	snprintf(context, sizeof(context), "%lld",
+		 (long long)accmem_fdinfo(self->fd, "context"));
 	for (i = 0; i < 4; i++)
 		a[i] = stream_allocate(self->fd, i == 3 ? 64 : MIB(1));
 	ASSERT_EQ(0, stream_import(self->stream, 5, file));
@@ -456,6 +459,8 @@ TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 	self->fd = -1;
 	usleep(20000);
 	EXPECT_EQ(3 * MIB(1) + 4096, stream_pending(variant->path));
+	EXPECT_EQ(3 * MIB(1) + 4096,
+		  accmem_run_bytes(variant->path, "pending", context));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "contexts"));
 	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 5));
 	/* positions of userspace are cancelled after the claimed one */

@@ -116,11 +116,14 @@ TEST_F(stream_limits, positions_of_one_fence_have_its_error)
 
 TEST_F(stream_limits, exports_of_one_position_are_one)
 {
-	int64_t start = user_count(0, "fences");
 	int file, exports[3];
 	unsigned int i;
+	int64_t start;
 	uint32_t id;
 
+	/* the fences of earlier tests may not have gone yet */
+	ASSERT_TRUE(user_comes_to(0, "fences", 0));
+	start = user_count(0, "fences");
 	file = fence_created(self->fences, &id);
 	ASSERT_EQ(0, stream_import(self->stream, 2, file));
 	for (i = 0; i < 3; i++) {
@@ -248,21 +251,24 @@ static uint64_t signal_time(int stream)
 
 TEST_F(stream_limits, waiters_that_a_signal_does_not_reach_cost_nothing)
 {
-	unsigned int tries = 5, n = accmem_scale(1000) + 1;
-	uint64_t alone, beside = ~0ull;
+	unsigned int i, n = accmem_scale(1000) + 1;
+	uint64_t alone = 0, beside = ~0ull;
 	struct waiting *all;
 
-	alone = signal_time(self->stream);
-	all = waiters(self->stream, FAR, n);
-	ASSERT_TRUE(user_comes_to(0, "waits", n));
-	while (tries-- && beside > 2 * alone)
+	/* the host may be slower for some time */
+	for (i = 1; i <= 5 && beside > 2 * alone; i++) {
+		usleep(i > 1 ? 200000 : 0);
+		alone = signal_time(self->stream);
+		all = waiters(self->stream, i * FAR, n);
+		ASSERT_TRUE(user_comes_to(0, "waits", n));
 		beside = signal_time(self->stream);
+		ASSERT_EQ(0, stream_signal(self->stream, i * FAR + n));
+		EXPECT_EQ(0, join(all, n));
+		EXPECT_TRUE(user_comes_to(0, "waits", 0));
+	}
 	TH_LOG("a signal takes %llu ns, beside %u waiters %llu ns",
 	       (unsigned long long)alone, n, (unsigned long long)beside);
 	EXPECT_GE(2 * alone, beside);
-	ASSERT_EQ(0, stream_signal(self->stream, FAR + n));
-	EXPECT_EQ(0, join(all, n));
-	EXPECT_TRUE(user_comes_to(0, "waits", 0));
 }
 
 static int waits_up_to_the_limit(void *arg)

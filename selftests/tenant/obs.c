@@ -241,6 +241,52 @@ TEST_F(obs, debugfs_buffers)
 	EXPECT_EQ(NULL, strstr(text, want));
 }
 
+/* The file lists the memory of a buffer in each state, and its carveouts without a gap. */
+TEST_F(obs, debugfs_runs)
+{
+	uint64_t end = accmem_ms() + 10000, bytes;
+	char id[24];
+	void *p;
+
+	snprintf(id, sizeof(id), "%lld",
+		 (long long)accmem_fdinfo(self->fd, "context"));
+	EXPECT_EQ(0, accmem_run_bytes(variant->path, NULL, id));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 65536, 0, &self->a));
+	EXPECT_EQ(65536, accmem_run_bytes(variant->path, "live", id));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	EXPECT_EQ(65536, accmem_run_bytes(variant->path, "cached", id));
+	EXPECT_EQ(65536, accmem_run_bytes(variant->path, NULL, id));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(3), 0, &self->a));
+	p = accmem_mapped(self->fd, &self->a, MIB(3));
+	memset(p, 1, MIB(3));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	EXPECT_EQ(MIB(3), accmem_run_bytes(variant->path, "detached", id));
+	munmap(p, MIB(3));
+	EXPECT_EQ(0, accmem_run_bytes(variant->path, "detached", id));
+	/* The cleaner has a part of the free memory for a moment. */
+	do {
+		bytes = accmem_run_bytes(variant->path, NULL, NULL);
+	} while (bytes != self->info.capacity && accmem_ms() < end);
+	EXPECT_EQ(self->info.capacity, bytes);
+}
+
+/* The memory of a closed file is listed as long as it is mapped. */
+TEST_F(obs, debugfs_runs_after_close)
+{
+	char id[24];
+	void *p;
+
+	snprintf(id, sizeof(id), "%lld",
+		 (long long)accmem_fdinfo(self->fd, "context"));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(3), 0, &self->a));
+	p = accmem_mapped(self->fd, &self->a, MIB(3));
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_EQ(MIB(3), accmem_run_bytes(variant->path, "detached", id));
+	munmap(p, MIB(3));
+	EXPECT_EQ(0, accmem_run_bytes(variant->path, NULL, id));
+}
+
 /* A process that has chosen its name adds no line and no column. */
 TEST_F(obs, debugfs_escapes_names)
 {
@@ -265,8 +311,8 @@ TEST_F(obs, debugfs_is_for_root)
 {
 	static const char *const names[] = { "occupancy", "usage",
 					     "contexts",  "buffers",
-					     "streams",	  "lock_stats",
-					     "tmem" };
+					     "runs",	  "streams",
+					     "lock_stats", "tmem" };
 	char file[128];
 	struct stat st;
 	unsigned int i;

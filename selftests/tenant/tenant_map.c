@@ -86,10 +86,10 @@ TEST_F(tenant_map, a_buffer_that_is_not_mapped_costs_no_file)
 /* The last munmap() frees the file, and the memory of a freed buffer. */
 TEST_F(tenant_map, the_file_goes_with_the_last_mapping)
 {
-	uint64_t end = accmem_ms() + 10000;
 	static char *p[FREED];
 	long before = nr_files();
 	unsigned int i;
+	uint64_t end;
 
 	for (i = 0; i < FREED; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &self->a));
@@ -102,6 +102,7 @@ TEST_F(tenant_map, the_file_goes_with_the_last_mapping)
 	EXPECT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "detached_bytes", 0, 5000));
 	/* the kernel frees the structures a little later */
+	end = accmem_ms() + 10000;
 	while (nr_files() - before > STRAY && accmem_ms() < end)
 		usleep(1000);
 	EXPECT_GE(STRAY, nr_files() - before);

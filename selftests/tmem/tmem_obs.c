@@ -6,6 +6,7 @@
  */
 #include "tmem_util.h"
 
+#define NEAR_MS 2000 /* long enough to begin to wait on a busy machine */
 #define TRACING "/sys/kernel/tracing/"
 #define PICTURE "/sys/kernel/debug/accmem/accmem0/tmem"
 
@@ -100,7 +101,7 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512, 1));
 	EXPECT_TRUE(counted(self->ctx, &n, "timeouts=1"));
 	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512,
-						  tmem_in_ms(300)));
+						  tmem_in_ms(NEAR_MS)));
 	EXPECT_TRUE(counted(self->ctx, &n, "waits=1 wakeups=1 woken-timeout=1 timeouts=1"));
 	/* b waits, and c bypasses it */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
@@ -197,7 +198,7 @@ TEST_F(tmem_obs, trace_events)
 	ASSERT_NE(NULL, c);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
 	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512,
-						  tmem_in_ms(300)));
+						  tmem_in_ms(NEAR_MS)));
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	ASSERT_EQ(0, tcgen05_alloc(c, &more, 64));
 	usleep(20000);

@@ -10,7 +10,7 @@
 #include "tmem_calls.h"
 #include "tmem_util.h"
 
-#define NEAR_MS 300 /* long enough to queue a call on a busy machine */
+#define NEAR_MS 2000 /* long enough to queue a call on a busy machine */
 
 static inline int queue_alloc_until(struct tcgen05_cta *cta, uint32_t columns,
 				    uint64_t user_data, uint64_t deadline_ns)

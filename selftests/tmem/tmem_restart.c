@@ -5,15 +5,21 @@
  * the peer. Columns that were granted meanwhile are returned then. Without SA_RESTART
  * nothing is left of the call.
  */
+#include <stdarg.h>
+
 #include "tmem_util.h"
 
-#define LONG_MS 1500 /* longer than an interrupted call keeps its place */
+#define KEPT_MS 900 /* an interrupted call keeps its place for a second */
+#define LONG_MS 1500 /* longer than that */
+#define TRIES 10
 
 /* The bypass bound is 0: strict order of arrival. */
 TMEM_FIXTURE(tmem_restart, 0, 512, 0)
 
 /* a handler that returns when leave_handler() is called */
 static int in_handler, let_go;
+
+static uint64_t interrupted_at;
 
 static void linger(int sig)
 {
@@ -53,20 +59,75 @@ static void leave_handler(void)
 /* interrupts a waiting call; its thread is in the handler then */
 static bool interrupt(struct tmem_call *call)
 {
+	interrupted_at = tmem_now();
 	pthread_kill(call->thread, SIGUSR1);
 	return until_in_handler();
+}
+
+/* May the interrupted call have been forgotten by now? */
+static bool is_late(void)
+{
+	return tmem_now() >= interrupted_at + KEPT_MS * TMEM_MS;
+}
+
+/* starts an alloc; false if it does not wait before the interrupted call is forgotten */
+static bool start_in_time(struct tmem_call *call, struct tcgen05_cta *cta,
+			  uint32_t columns)
+{
+	*call = (struct tmem_call){
+		.cta = cta, .op = TMEM_ALLOC, .columns = columns, .ret = 1
+	};
+	if (pthread_create(&call->thread, NULL, tmem_run_call, call))
+		return false;
+	while (!(tmem_state(cta) & ACCMEM_CTA_WAITING) ||
+	       !accmem_is_asleep(__atomic_load_n(&call->tid, __ATOMIC_ACQUIRE)))
+		if (is_late())
+			return false;
+	return true;
+}
+
+/*
+ * Returns false if the caller was in time since interrupt(). A machine that pauses may be
+ * late: then the function ends the calls of the threads, makes new CTAs and returns true,
+ * so that the caller begins again. The last try counts as in time. The threads end with
+ * NULL.
+ */
+static bool late(struct __test_metadata *_metadata,
+		 FIXTURE_DATA(tmem_restart) * self, ...)
+{
+	struct tcgen05_cta **all[] = { &self->a, &self->b, &self->c,
+				       &self->p, &self->q, &self->w };
+	static unsigned int tries;
+	pthread_t *thread;
+	unsigned int i;
+	va_list threads;
+
+	if (!is_late() || ++tries == TRIES)
+		return false;
+	leave_handler();
+	for (i = 0; i < ARRAY_SIZE(all); i++)
+		exits(all[i]);
+	va_start(threads, self);
+	while ((thread = va_arg(threads, pthread_t *)))
+		pthread_join(*thread, NULL);
+	va_end(threads);
+	tmem_restart_teardown(_metadata, self, NULL);
+	tmem_restart_setup(_metadata, self, NULL);
+	return true;
 }
 
 TEST_F(tmem_restart, p2_the_place_in_the_queue_is_kept)
 {
 	struct tmem_call first, second;
 
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&first, self->b, 512));
-	ASSERT_TRUE(interrupt(&first));
-	ASSERT_TRUE(tmem_start_alloc(&second, self->c, 512));
-	leave_handler();
-	ASSERT_TRUE(tmem_until_thread_sleeps(&first.tid));
+	do {
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(tmem_start_alloc(&first, self->b, 512));
+		ASSERT_TRUE(interrupt(&first));
+		ASSERT_TRUE(tmem_start_alloc(&second, self->c, 512));
+		leave_handler();
+		ASSERT_TRUE(tmem_until_thread_sleeps(&first.tid));
+	} while (late(_metadata, self, &first.thread, &second.thread, NULL));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tmem_finish(&first));
 	EXPECT_EQ(1, second.ret);
@@ -77,14 +138,19 @@ TEST_F(tmem_restart, p2_the_place_in_the_queue_is_kept)
 TEST_F(tmem_restart, p2_what_is_granted_in_the_handler_is_there_after_it)
 {
 	struct tmem_call call;
+	int other;
 
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	call.address = 77;
-	ASSERT_TRUE(interrupt(&call));
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->c, &self->at, 32));
-	leave_handler();
+	do {
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+		call.address = 77;
+		ASSERT_TRUE(interrupt(&call));
+		ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+		other = tcgen05_try_alloc(self->c, &self->at, 32);
+		leave_handler();
+		tmem_ends(&call);
+	} while (late(_metadata, self, &call.thread, NULL));
+	EXPECT_EQ(-EAGAIN, other);
 	EXPECT_EQ(0, tmem_finish(&call));
 	EXPECT_EQ(0, call.address);
 	EXPECT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
@@ -97,7 +163,7 @@ TEST_F(tmem_restart, p2_the_deadline_passes_in_the_handler)
 	};
 
 	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	call.deadline_ns = tmem_in_ms(200);
+	call.deadline_ns = tmem_in_ms(5000);
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
 	ASSERT_TRUE(tmem_until_asleep(&call));
 	ASSERT_TRUE(interrupt(&call));
@@ -113,18 +179,24 @@ TEST_F(tmem_restart, p2_the_deadline_passes_in_the_handler)
 TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
 {
 	struct tmem_call p, q, other;
+	bool started;
 	uint32_t at;
 
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
-	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
-	ASSERT_TRUE(interrupt(&p));
-	ASSERT_TRUE(tmem_is_asleep(q.tid));
-	/* the columns become free while p is in its handler: both get them */
-	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 512));
-	ASSERT_TRUE(tmem_start_alloc(&other, self->w, 32));
-	leave_handler();
+	do {
+		ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
+		ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
+		ASSERT_TRUE(interrupt(&p));
+		ASSERT_TRUE(accmem_is_asleep(q.tid));
+		/* the columns become free while p is in its handler: both get them */
+		ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 512));
+		started = start_in_time(&other, self->w, 32);
+		leave_handler();
+		tmem_ends(&p);
+	} while (late(_metadata, self, &p.thread, &q.thread, &other.thread,
+		      NULL));
+	ASSERT_TRUE(started);
 	EXPECT_EQ(0, tmem_finish(&p));
 	EXPECT_EQ(0, tmem_finish(&q));
 	exits(&self->q);
@@ -135,12 +207,16 @@ TEST_F(tmem_restart, p4_a_dealloc_that_has_been_is_not_forgotten)
 {
 	struct tmem_call call;
 	uint32_t at;
+	int peer;
 
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
-	ASSERT_TRUE(interrupt(&call));
-	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	do {
+		ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+		ASSERT_TRUE(interrupt(&call));
+		peer = tcgen05_dealloc_until(self->q, at, 64, tmem_in_ms(5000));
+	} while (late(_metadata, self, &call.thread, NULL));
+	EXPECT_EQ(0, peer);
 	usleep(LONG_MS * 1000);
 	leave_handler();
 	EXPECT_EQ(0, tmem_finish(&call));
@@ -165,13 +241,18 @@ TEST_F(tmem_restart, p2_without_restart_nothing_is_left)
 TEST_F(tmem_restart, p11_another_thread_meets_a_call_in_progress)
 {
 	struct tmem_call call;
+	int other[2];
 	uint32_t at;
 
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	ASSERT_TRUE(interrupt(&call));
-	EXPECT_EQ(-EBUSY, tcgen05_try_alloc(self->b, &at, 512));
-	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->b, 0, 512));
+	do {
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+		ASSERT_TRUE(interrupt(&call));
+		other[0] = tcgen05_try_alloc(self->b, &at, 512);
+		other[1] = tcgen05_dealloc(self->b, 0, 512);
+	} while (late(_metadata, self, &call.thread, NULL));
+	EXPECT_EQ(-EBUSY, other[0]);
+	EXPECT_EQ(-EBUSY, other[1]);
 	leave_handler();
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tmem_finish(&call));
@@ -199,11 +280,13 @@ static bool leaves_by_a_jump(struct leaper *leaper, void *(*run)(void *))
 {
 	pthread_t thread;
 
-	return !handle(jump, SA_RESTART) &&
-	       !pthread_create(&thread, NULL, run, leaper) &&
-	       tmem_until_waiting(leaper->cta) &&
-	       tmem_until_thread_sleeps(&leaper->tid) &&
-	       !pthread_kill(thread, SIGUSR1) && !pthread_join(thread, NULL);
+	if (handle(jump, SA_RESTART) ||
+	    pthread_create(&thread, NULL, run, leaper) ||
+	    !tmem_until_waiting(leaper->cta) ||
+	    !tmem_until_thread_sleeps(&leaper->tid))
+		return false;
+	interrupted_at = tmem_now();
+	return !pthread_kill(thread, SIGUSR1) && !pthread_join(thread, NULL);
 }
 
 static int try_alloc(struct tcgen05_cta *cta)
@@ -350,12 +433,15 @@ TEST_F(tmem_restart, p2_a_call_that_is_made_again_has_begun_once)
 
 	if (access("/sys/kernel/tracing/events", F_OK))
 		SKIP(return, "no tracefs in this kernel");
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(accmem_trace_start());
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	ASSERT_TRUE(interrupt(&call));
-	leave_handler();
-	ASSERT_TRUE(tmem_until_thread_sleeps(&call.tid));
+	do {
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(accmem_trace_start());
+		ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+		ASSERT_TRUE(interrupt(&call));
+		leave_handler();
+		ASSERT_TRUE(tmem_until_thread_sleeps(&call.tid));
+	} while (late(_metadata, self, &call.thread, NULL) &&
+		 accmem_trace_stop());
 	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, &at, 32));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tmem_finish(&call));
@@ -382,15 +468,20 @@ TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 /* Such a result does not hold up poll() either. */
 TEST_F(tmem_restart, p12_a_result_of_nobody_is_in_no_pollers_way)
 {
-	struct leaper leaper = { .cta = self->p, .ret = 1 };
-	struct pollfd poll_p = { .fd = tcgen05_fd(self->p), .events = POLLIN };
+	struct pollfd poll_p = { .events = POLLIN };
 	struct tmem_call call;
+	struct leaper leaper;
 	uint32_t at;
+	int peer;
 
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
-	leaper.address = at;
-	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_from_dealloc));
-	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	do {
+		ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+		leaper = (struct leaper){ .cta = self->p, .address = at };
+		ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_from_dealloc));
+		peer = tcgen05_dealloc_until(self->q, at, 64, tmem_in_ms(5000));
+	} while (late(_metadata, self, NULL));
+	ASSERT_EQ(0, peer);
+	poll_p.fd = tcgen05_fd(self->p);
 	ASSERT_TRUE(tmem_start_alloc(&call, self->q, 64));
 	EXPECT_EQ(1, poll(&poll_p, 1, TMEM_PATIENCE_MS));
 	EXPECT_EQ(POLLIN, poll_p.revents);
@@ -435,24 +526,31 @@ TEST_F(tmem_restart, p10_another_destination_is_another_call)
 	struct sigaction action = { .sa_handler = redirect,
 				    .sa_flags = SA_RESTART };
 	struct tmem_call peer;
-	struct redirected r = {
-		.cta = self->p, .peer = &peer, .places = { 77, 78 }, .ret = 1
-	};
+	struct redirected r;
 	pthread_t thread;
-	uint32_t at;
+	uint32_t first, at;
 
-	r.req.size = sizeof(r.req);
-	r.req.columns = 64;
-	r.req.destination = (uintptr_t)&r.places[0];
 	redirected = &r;
 	ASSERT_EQ(0, sigaction(SIGUSR2, &action, NULL));
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&peer, self->q, 64));
-	ASSERT_TRUE(interrupt(&peer));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_redirected, &r));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&r.tid));
-	EXPECT_EQ(0, r.places[0]);
-	ASSERT_EQ(0, pthread_kill(thread, SIGUSR2));
+	do {
+		r = (struct redirected){ .cta = self->p,
+					 .peer = &peer,
+					 .places = { 77, 78 },
+					 .ret = 1 };
+		r.req.size = sizeof(r.req);
+		r.req.columns = 64;
+		r.req.destination = (uintptr_t)&r.places[0];
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(tmem_start_alloc(&peer, self->q, 64));
+		ASSERT_TRUE(interrupt(&peer));
+		ASSERT_EQ(0,
+			  pthread_create(&thread, NULL, alloc_redirected, &r));
+		ASSERT_TRUE(tmem_until_thread_sleeps(&r.tid));
+		first = r.places[0];
+		ASSERT_EQ(0, pthread_kill(thread, SIGUSR2));
+		tmem_ends(&peer);
+	} while (late(_metadata, self, &peer.thread, &thread, NULL));
+	EXPECT_EQ(0, first);
 	EXPECT_EQ(0, tmem_finish(&peer));
 	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
@@ -471,15 +569,20 @@ TEST_F(tmem_restart, p12_a_queued_call_out_of_time_waits_for_the_peers_store)
 					.columns = 64,
 					.deadline_ns = 1 };
 	struct accmem_cta_completion done;
-	int fd = tcgen05_fd(self->q);
 	struct tmem_call call;
+	int fd, err;
 
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	ASSERT_TRUE(interrupt(&call));
-	ASSERT_EQ(0, accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req));
-	usleep(100000);
-	leave_handler();
+	do {
+		fd = tcgen05_fd(self->q);
+		ASSERT_EQ(0, handle(linger, SA_RESTART));
+		ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+		ASSERT_TRUE(interrupt(&call));
+		err = accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req);
+		usleep(100000);
+		leave_handler();
+		tmem_ends(&call);
+	} while (late(_metadata, self, &call.thread, NULL));
+	ASSERT_EQ(0, err);
 	EXPECT_EQ(0, tmem_finish(&call));
 	ASSERT_EQ(sizeof(done), read(fd, &done, sizeof(done)));
 	EXPECT_EQ(0, done.result);

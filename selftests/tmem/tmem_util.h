@@ -119,29 +119,12 @@ static inline uint32_t tmem_state(struct tcgen05_cta *cta)
 }
 
 /*
- * True if the thread sleeps in a system call. A waiting call of the CTA is not enough
- * to know: its thread may not have left the processor yet.
+ * waits until a thread sleeps, which has stored its id at @tid; while a call of its CTA
+ * waits, the thread may still be on a processor
  */
-static inline bool tmem_is_asleep(pid_t tid)
-{
-	char path[64], text[512];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
-	return accmem_read_file(path, text, sizeof(text)) > 0 &&
-	       strncmp(text, "running", strlen("running"));
-}
-
-/* waits until the thread sleeps whose id is stored at @tid */
 static inline bool tmem_until_thread_sleeps(const pid_t *tid)
 {
-	int i;
-
-	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
-		if (tmem_is_asleep(__atomic_load_n(tid, __ATOMIC_ACQUIRE)))
-			return true;
-		usleep(1000);
-	}
-	return false;
+	return accmem_until_asleep(tid, TMEM_PATIENCE_MS);
 }
 
 /* waits until a call of the CTA waits */

@@ -36,20 +36,27 @@ TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
 {
 	struct tmem_call call = { .cta = self->b, .op = TMEM_ALLOC,
 				  .columns = 512 };
-	uint64_t start = tmem_now();
-	int signals = 0;
+	int i, signals = 0, fd = tcgen05_fd(self->b);
+	int64_t woken = 0;
+	uint64_t start;
 
 	accmem_catch(SIGUSR1, SA_RESTART);
-	call.deadline_ns = start + 600 * TMEM_MS;
-	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
-	while (tmem_now() < start + 400 * TMEM_MS) {
-		pthread_kill(call.thread, SIGUSR1);
-		signals++;
-		usleep(20000);
+	/* again if the call did not wait yet when the last signal came */
+	for (i = 0; i < 10 && !woken; i++) {
+		start = tmem_now();
+		call.deadline_ns = start + 600 * TMEM_MS;
+		ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call,
+					    &call));
+		while (tmem_now() < start + 400 * TMEM_MS) {
+			pthread_kill(call.thread, SIGUSR1);
+			signals++;
+			usleep(20000);
+		}
+		EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
+		EXPECT_LE(600 * TMEM_MS, tmem_now() - start);
+		woken = accmem_fdinfo(fd, "tmem-woken-signal");
 	}
-	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
-	EXPECT_LE(600 * TMEM_MS, tmem_now() - start);
-	EXPECT_LT(0, accmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-signal"));
+	EXPECT_LT(0, woken);
 	TH_LOG("%d signals", signals);
 }
 
@@ -276,7 +283,8 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
 	accmem_catch(SIGUSR1, 0);
 	ASSERT_EQ(0, pthread_attr_init(&attr));
-	ASSERT_EQ(0, pthread_attr_setstacksize(&attr, 65536));
+	/* on arm64 the smallest stack */
+	ASSERT_EQ(0, pthread_attr_setstacksize(&attr, 128 << 10));
 	for (i = 0; i < n; i++) {
 		calls[i].cta = tmem_single(self->ctx, 0);
 		calls[i].columns = 512;

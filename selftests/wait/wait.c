@@ -6,6 +6,7 @@
 #include "wait_util.h"
 
 #define WAITERS 8
+#define STORM_USER 12344
 
 WAIT_FIXTURE(wait)
 
@@ -65,7 +66,7 @@ TEST_F(wait, trace_events)
 	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, length, 1));
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	ASSERT_EQ(-ETIMEDOUT,
-		  alloc_wait(self->fd, PIECE, in_ms(self->fd, 300), &a));
+		  alloc_wait(self->fd, PIECE, in_ms(self->fd, 2000), &a));
 	ASSERT_TRUE(accmem_trace_stop());
 
 	snprintf(text, sizeof(text), "length=%llu ",
@@ -106,6 +107,68 @@ TEST_F(wait, a_deadline_ends_it_and_not_before)
 		  alloc_wait(self->fd, 2 * PIECE, in_ms(self->fd, 20), &a));
 	EXPECT_EQ(PIECE, a.free_bytes);
 	EXPECT_EQ(PIECE, a.largest_run);
+}
+
+/* the bucket that has grown by one; -1 if another change was found */
+static int grown(const struct wait_times *before,
+		 const struct wait_times *after)
+{
+	int i, bucket = -1;
+
+	for (i = 0; i < TIMES; i++) {
+		uint64_t more = after->nr[i] - before->nr[i];
+
+		if (more > 1 || (more && bucket >= 0))
+			return -1;
+		if (more)
+			bucket = i;
+	}
+	return bucket;
+}
+
+TEST_F(wait, ended_waits_are_counted_by_their_length)
+{
+	static const unsigned int deadlines[] = { 3, 10, 40, 100 };
+	struct wait_times before, after;
+	struct accmem_alloc a;
+	struct waiter w = {};
+	uint64_t ns, start;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
+		/* a call that begins after its deadline does not wait */
+		do {
+			start = now_ns(self->fd);
+			ASSERT_TRUE(wait_times(variant->path, &before));
+			ASSERT_EQ(-ETIMEDOUT,
+				  alloc_wait(self->fd, PIECE,
+					     in_ms(self->fd, deadlines[i]),
+					     &a));
+			ASSERT_TRUE(wait_times(variant->path, &after));
+		} while (!memcmp(&before, &after, sizeof(before)));
+		ns = after.sum_ns - before.sum_ns;
+		EXPECT_LT(0, ns);
+		EXPECT_GE(now_ns(self->fd) - start, ns);
+		ASSERT_LE(0, grown(&before, &after));
+		EXPECT_GE(1000000ull << 2 * grown(&before, &after), ns);
+		if (grown(&before, &after))
+			EXPECT_LT(250000ull << 2 * grown(&before, &after), ns);
+	}
+	/* a call that is served */
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
+	usleep(20000);
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
+	before = after;
+	ASSERT_TRUE(wait_times(variant->path, &after));
+	EXPECT_LT(2, grown(&before, &after));
+	EXPECT_LE(20000000, after.sum_ns - before.sum_ns);
+	/* calls that do not wait */
+	before = after;
+	EXPECT_EQ(-ETIMEDOUT, alloc_wait(self->fd, PIECE, 1, &a));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
+	EXPECT_EQ(0, alloc_wait(self->fd, PIECE, FOREVER, &a));
+	ASSERT_TRUE(wait_times(variant->path, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 }
 
 TEST_F(wait, a_deadline_in_the_past_allows_one_try)
@@ -283,6 +346,8 @@ TEST_F(wait, storm)
 	uint64_t seed = accmem_seed();
 	struct storm s[WAITERS] = {};
 	pthread_t threads[WAITERS];
+	/* unused reservations of a user postpone those of later tests */
+	int shared = opened_by(variant->path, STORM_USER);
 	unsigned int i, j;
 
 	TH_LOG("seed %llu", (unsigned long long)seed);
@@ -292,8 +357,7 @@ TEST_F(wait, storm)
 		ASSERT_EQ(0,
 			  accmem_ioctl_free(self->other, self->a[i].address));
 	for (i = 0; i < WAITERS; i++) {
-		s[i].fd = i % 2 ? self->fd :
-				  accmem_dev_open(variant->path, O_RDWR);
+		s[i].fd = i % 2 ? shared : opened_by(variant->path, STORM_USER);
 		s[i].seed = seed + i;
 		s[i].rounds = accmem_scale(60);
 		ASSERT_EQ(0,
@@ -307,9 +371,10 @@ TEST_F(wait, storm)
 	for (i = 0; i < WAITERS; i++) {
 		pthread_join(threads[i], NULL);
 		EXPECT_EQ(0, s[i].bad);
-		if (s[i].fd != self->fd)
+		if (s[i].fd != shared)
 			close(s[i].fd);
 	}
+	close(shared);
 }
 
 /* The waiter fails whether it waits for memory or for a limit. */

@@ -81,7 +81,7 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
@@ -115,14 +115,14 @@ static int grow_until_refused(int fd, uint64_t address, int most)
 }
 
 /* Growth in place takes memory, so it counts as a bypass. */
-TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times)
+TEST_F(wait_order, growth_passes_a_large_request_a_bounded_number_of_times)
 {
 	struct accmem_alloc a = { .length = PIECE / 2,
 				  .alignment = PIECE,
 				  .flags = ACCMEM_ALLOC_RESIZABLE };
 	struct waiter w = {};
 
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
 	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
@@ -144,7 +144,7 @@ TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 	};
 	struct waiter w = {};
 
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
 	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
@@ -167,7 +167,7 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	struct accmem_alloc a;
 	unsigned int i;
 
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	for (i = 0; i < 20; i++) {
 		a = (struct accmem_alloc){ .length = KIB(4),
@@ -181,16 +181,6 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
-/* Opens the device as another user: a context belongs to the real user id of open(). */
-static int opened_by(const char *path, int uid)
-{
-	int fd = -1;
-
-	if (!setresuid(uid, 0, 0))
-		fd = accmem_opened(path);
-	return setresuid(0, 0, 0) ? -1 : fd;
-}
-
 TEST_F(wait_order, memory_is_not_reserved_for_ever)
 {
 	struct waiter w = {}, next = {};
@@ -200,11 +190,12 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	int fd = opened_by(variant->path, USER + 1);
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 400));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_TRUE(put_asleep(&w, variant->path, fd, 4 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	/* a refusal would end the reservation early */
 	EXPECT_EQ(16, pass_until_reserved(variant->path, self->other, 100));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 400));
 	/* the reservation expires: another waiter gets memory */
 	ASSERT_TRUE(waiter_start(&next, self->other, PIECE, FOREVER));
 	EXPECT_EQ(0, waiter_end(&next));
@@ -311,7 +302,10 @@ static bool wait_in_vain(const char *path, int other,
 		if (!i && !err)
 			err = accmem_alloc_bytes(other, KIB(4), 0, &a);
 	}
-	served = others_are_served(victim, 600);
+	/* A reservation that a busy host has made long counts less in a longer time. */
+	served = others_are_served(victim, 600) ||
+		 others_are_served(victim, 3000) ||
+		 others_are_served(victim, 10000);
 	err = err ?: accmem_ioctl_free(other, a.address);
 	close(victim);
 	err = err ?: waiter_end(&w);
@@ -331,12 +325,13 @@ TEST_F(wait_order, a_request_that_its_own_memory_prevents_costs_others_nothing)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, KIB(4), 0, &a));
-	ASSERT_TRUE(waiter_start(&w, self->fd, self->info.capacity,
-				 in_ms(self->fd, 500)));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	accmem_catch(SIGUSR1, 0);
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, self->info.capacity,
+			       1));
 	EXPECT_TRUE(others_are_served(victim, 300));
 	EXPECT_EQ(reservations, waiting(variant->path, "reservations"));
-	EXPECT_EQ(-ETIMEDOUT, waiter_end(&w));
+	pthread_kill(w.thread, SIGUSR1);
+	EXPECT_EQ(-EINTR, waiter_end(&w));
 	close(victim);
 }
 
@@ -348,19 +343,16 @@ TEST_F(wait_order, a_request_that_idle_memory_prevents_costs_others_little)
 /* Memory that was free when a reservation began is for everybody. */
 TEST_F(wait_order, a_reservation_holds_only_what_is_freed_after_it_began)
 {
+	uint64_t until = accmem_ms() + PATIENCE_MS;
 	struct waiter w = {};
 	struct accmem_alloc a;
-	unsigned int i;
 
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
-	for (i = 0; i < 1000; i++) {
-		ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(64), 0, &a));
-		if (in_state(variant->path, "reserved"))
-			break;
+	while (!accmem_alloc_bytes(self->other, KIB(64), 0, &a) &&
+	       !in_state(variant->path, "reserved") && accmem_ms() < until)
 		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
-	}
 	ASSERT_EQ(1, in_state(variant->path, "reserved"));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->other, PIECE / 2, 0, &a));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));

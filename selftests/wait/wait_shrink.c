@@ -56,7 +56,8 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(1, n);
 	/* one notification until the context reads it */
 	ASSERT_TRUE(put_asleep(&more, variant->path, self->fd, PIECE, 2));
-	usleep(20000);
+	/* a waiter sleeps after it has told other contexts of its shortage */
+	ASSERT_TRUE(accmem_until_asleep(&more.tid, PATIENCE_MS));
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));

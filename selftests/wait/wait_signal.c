@@ -61,10 +61,6 @@ static bool waiter_start_reserved(struct waiter *w, const char *path, int fd,
 	    !wait_for_state(path, "asleep", 1) ||
 	    accmem_ioctl_free(other, freed))
 		return false;
-	/*
-	 * no reservation is made for a while after that of another test has expired
-	 * unused
-	 */
 	while (pass_until_refused(other, 100) == 100)
 		usleep(1000);
 	return true;
@@ -76,7 +72,7 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 	struct accmem_alloc a;
 
 	accmem_catch(SIGUSR1, SA_RESTART);
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
 					  self->other, self->a[0].address));
 	EXPECT_TRUE(interrupt(&w, variant->path, "reserved"));
@@ -84,12 +80,21 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[1].address));
 }
 
-static atomic_int let_go;
+static atomic_int in_handler, let_go;
 
 static void linger(int sig)
 {
 	(void)sig;
+	atomic_store(&in_handler, 1);
 	while (!atomic_load(&let_go))
+		usleep(1000);
+}
+
+/* sends a signal to a waiting thread; the handler of the signal runs until let_go is set */
+static void interrupt_for_long(struct waiter *w, int sig)
+{
+	pthread_kill(w->thread, sig);
+	while (!atomic_load(&in_handler))
 		usleep(1000);
 }
 
@@ -101,8 +106,7 @@ TEST_F(wait_signal, a_call_that_does_not_come_back_is_forgotten)
 
 	sigaction(SIGUSR1, &action, NULL);
 	ASSERT_TRUE(put_asleep(&first, variant->path, self->fd, PIECE, 1));
-	pthread_kill(first.thread, SIGUSR1);
-	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
+	interrupt_for_long(&first, SIGUSR1);
 	/* the call has not come back: others get the memory */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&second, self->fd, PIECE, FOREVER));
@@ -128,14 +132,13 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 
 	accmem_catch(SIGUSR1, SA_RESTART);
 	sigaction(SIGUSR2, &action, NULL);
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", RESERVE_LONG_MS));
 	ASSERT_TRUE(waiter_start_reserved(&often, variant->path, self->fd,
 					  self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
 	/* beside the waiter with the reservation */
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	pthread_kill(lost.thread, SIGUSR2);
-	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
+	interrupt_for_long(&lost, SIGUSR2);
 	for (i = 0; i < 1000 && waiting(variant->path, "waiting") > 1; i++) {
 		EXPECT_TRUE(interrupt(&often, variant->path, "reserved"));
 		usleep(10000);
@@ -164,9 +167,8 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_reservations_that_are_of_use)
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 900));
 	ASSERT_TRUE(waiter_start_in(&lost, variant->path, self->other, PIECE,
 				    "limited", 1));
-	pthread_kill(lost.thread, SIGUSR2);
-	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
-	until = accmem_ms() + 4000;
+	interrupt_for_long(&lost, SIGUSR2);
+	until = accmem_ms() + PATIENCE_MS;
 	while (waiting(variant->path, "waiting") && accmem_ms() < until) {
 		ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
 						  self->other,

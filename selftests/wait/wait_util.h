@@ -10,6 +10,11 @@
 #include "accmem_test.h"
 
 #define PATIENCE_MS 20000
+/*
+ * For waiter_reserve_ms: a reservation that refuses memory to others and gains none
+ * ends after 1/200 of this, so that a pause of the test does not end it.
+ */
+#define RESERVE_LONG_MS 6000000
 #define FOREVER 0ull
 #define PIECES 8
 #define PIECE MIB(2)
@@ -53,6 +58,40 @@ static inline int64_t waiting(const char *path, const char *key)
 	return at ? atoll(at + strlen(line) + (*at == '\n')) : -1;
 }
 
+#define TIMES 11 /* buckets of the wait times */
+
+struct wait_times {
+	uint64_t nr[TIMES];
+	uint64_t sum_ns;
+};
+
+/* the file "wait_times": bounds 1 ms to 4^9 ms, inf, and the sum; false if it has another form */
+static inline bool wait_times(const char *path, struct wait_times *times)
+{
+	char text[1024], line[64];
+	size_t length = 0;
+	const char *at;
+	int i;
+
+	if (accmem_debug_read(path, "wait_times", text, sizeof(text)) < 0)
+		return false;
+	for (i = 0; i <= TIMES; i++) {
+		uint64_t *value = i < TIMES ? &times->nr[i] : &times->sum_ns;
+
+		if (i < TIMES - 1)
+			snprintf(line, sizeof(line), "%llu ", 1ull << 2 * i);
+		else
+			snprintf(line, sizeof(line), "%s ",
+				 i < TIMES ? "inf" : "sum_ns");
+		at = text + length;
+		if (strncmp(at, line, strlen(line)))
+			return false;
+		*value = strtoull(at + strlen(line), NULL, 10);
+		length += strcspn(at, "\n") + 1;
+	}
+	return !text[length];
+}
+
 /* the number of waiters in a state */
 static inline int in_state(const char *path, const char *state)
 {
@@ -83,6 +122,7 @@ static inline bool wait_for_state(const char *path, const char *state, int n)
 /* a thread that waits for a buffer */
 struct waiter {
 	pthread_t thread;
+	pid_t tid;
 	int fd;
 	uint64_t length;
 	uint64_t alignment;
@@ -101,6 +141,7 @@ static inline void *waiter_main(void *arg)
 {
 	struct waiter *w = arg;
 
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
 	w->a = (struct accmem_alloc){
 		.size = sizeof(w->a),
 		.length = w->length,
@@ -122,6 +163,7 @@ static inline bool waiter_start(struct waiter *w, int fd, uint64_t length,
 	w->length = length;
 	w->deadline_ns = deadline_ns;
 	atomic_store(&w->done, 0);
+	w->tid = 0;
 	return !pthread_create(&w->thread, NULL, waiter_main, w);
 }
 
@@ -199,6 +241,38 @@ static inline int pass_until_reserved(const char *path, int fd, int most)
 		n++;
 	}
 	return n;
+}
+
+/* opens the device as another user: a context belongs to the real user id of open() */
+static inline int opened_by(const char *path, int uid)
+{
+	int fd = -1;
+
+	if (!setresuid(uid, 0, 0))
+		fd = accmem_opened(path);
+	return setresuid(0, 0, 0) ? -1 : fd;
+}
+
+/*
+ * Ends the pause after an unused reservation of another test, in which no other
+ * reservation begins: a waiter that comes while there are no reservations ends it. @fd
+ * cannot get memory. 0 or -errno
+ */
+static inline int end_pause(const char *path, int fd)
+{
+	int64_t waits = waiting(path, "waits");
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+	struct accmem_alloc a;
+	int err = accmem_param_set("waiter_reserve_ms", 0);
+
+	/* a call that begins after its deadline does not wait */
+	while (!err && waiting(path, "waits") == waits) {
+		if (alloc_wait(fd, KIB(4), in_ms(fd, 10), &a) != -ETIMEDOUT)
+			err = -EIO;
+		else if (accmem_ms() > until)
+			err = -ETIME;
+	}
+	return err ?: accmem_param_set("waiter_reserve_ms", 1000);
 }
 
 /*
@@ -287,6 +361,7 @@ static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
 		ASSERT_EQ(0, take_pieces(self->other, self->a));            \
 		ASSERT_EQ(-ENOMEM,                                          \
 			  accmem_alloc_bytes(self->fd, 4096, 0, &none));    \
+		ASSERT_EQ(0, end_pause(variant->path, self->fd));           \
 	}                                                                   \
 	FIXTURE_TEARDOWN(fixture)                                           \
 	{                                                                   \

@@ -3,6 +3,7 @@
  * Holds on to a device, for the shell tests:
  *
  *   hold open PATH	a context with a buffer
+ *   hold two PATH	a context with two buffers
  *   hold mapped PATH	a mapping, the file closed
  *   hold pinned PATH	pages in a pipe, file and mapping gone
  *   hold detached PATH	a freed buffer that is still mapped
@@ -13,7 +14,7 @@
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
  *   hold uncached PATH	writes to a write-combining buffer, or prints the errno of ALLOC
  *
- * The first six print "held" and stay until their input ends. BYTES is the size of the
+ * The first seven print "held" and stay until their input ends. BYTES is the size of the
  * buffer, 2 MiB if it is left out. Then open prints "lost" if the device has lost the
  * buffer's memory, else "kept".
  */
@@ -103,6 +104,7 @@ static bool hold(const char *how, int fd, const struct accmem_alloc *a, void *p,
 		 uint64_t bytes)
 {
 	struct iovec iov = { .iov_base = p, .iov_len = 65536 };
+	struct accmem_alloc second;
 	int pipes[2];
 
 	if (!strcmp(how, "mapped")) {
@@ -117,6 +119,11 @@ static bool hold(const char *how, int fd, const struct accmem_alloc *a, void *p,
 	} else if (!strcmp(how, "pending")) {
 		munmap(p, bytes);
 		pend(fd, a);
+	} else if (!strcmp(how, "two")) {
+		int err = accmem_alloc_bytes(fd, bytes, 0, &second);
+
+		if (err)
+			fail("ALLOC", -err);
 	} else if (strcmp(how, "open")) {
 		return false;
 	}

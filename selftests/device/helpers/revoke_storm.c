@@ -40,7 +40,8 @@ struct worker {
 	uint64_t seed;
 	const char *what; /* what was wrong, or NULL */
 	int result;
-	unsigned long good, refused;
+	atomic_ulong good;
+	unsigned long refused;
 };
 
 struct buffer {
@@ -285,9 +286,19 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+static bool all_are_good(struct worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < THREADS && atomic_load(&w[i].good); i++)
+		;
+	return i == THREADS;
+}
+
 static void storm(struct __test_metadata *_metadata, struct target *target,
 		  unsigned int loops, bool goes)
 {
+	uint64_t end = accmem_ms() + 60000;
 	struct worker w[THREADS] = {};
 	atomic_int stop = 0;
 	unsigned int i;
@@ -301,7 +312,8 @@ static void storm(struct __test_metadata *_metadata, struct target *target,
 		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, worker_main,
 					    &w[i]));
 	}
-	for (i = 0; i < loops; i++) {
+	/* a thread may not run for a while */
+	for (i = 0; i < loops || (!all_are_good(w) && accmem_ms() < end); i++) {
 		usleep(accmem_random(&w[0].seed) % 30000);
 		if (goes && i % 2) {
 			target_unbind(target);
@@ -316,9 +328,9 @@ static void storm(struct __test_metadata *_metadata, struct target *target,
 		EXPECT_EQ(NULL, w[i].what);
 		if (w[i].what)
 			printf("# %s: %d\n", w[i].what, w[i].result);
-		EXPECT_LT(0, w[i].good);
-		printf("# thread %u: %lu good, %lu refused\n", i, w[i].good,
-		       w[i].refused);
+		EXPECT_LT(0, atomic_load(&w[i].good));
+		printf("# thread %u: %lu good, %lu refused\n", i,
+		       atomic_load(&w[i].good), w[i].refused);
 	}
 }
 

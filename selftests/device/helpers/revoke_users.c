@@ -106,28 +106,10 @@ TEST_F(revoke, reset_and_a_waiter_that_restarts)
 	check_interrupted(_metadata, self, variant, SA_RESTART);
 }
 
-/* waits until the thread whose id is stored at @tid sleeps in a system call */
-static bool until_asleep(const atomic_int *tid)
-{
-	uint64_t until = accmem_ms() + PATIENCE_MS;
-	char path[64], text[256];
-
-	while (accmem_ms() < until) {
-		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall",
-			 atomic_load(tid));
-		if (atomic_load(tid) &&
-		    accmem_read_file(path, text, sizeof(text)) > 0 &&
-		    strncmp(text, "running", strlen("running")))
-			return true;
-		usleep(1000);
-	}
-	return false;
-}
-
 /* a thread in STREAM_WAIT, or in poll() of a file */
 struct sleeper {
 	pthread_t thread;
-	atomic_int tid;
+	pid_t tid;
 	int fd;
 	bool polls;
 	int events;
@@ -140,7 +122,7 @@ static void *sleeper_main(void *arg)
 	struct sleeper *s = arg;
 	struct pollfd p = { .fd = s->fd, .events = s->events };
 
-	atomic_store(&s->tid, gettid());
+	__atomic_store_n(&s->tid, gettid(), __ATOMIC_RELEASE);
 	if (!s->polls)
 		s->result = stream_wait(s->fd, 5, 0, 0);
 	else if (poll(&p, 1, 60000) < 0)
@@ -156,7 +138,7 @@ static void sleeper_start(struct sleeper *s, int fd, bool polls, int events)
 	*s = (struct sleeper){ .fd = fd, .polls = polls, .events = events };
 	if (pthread_create(&s->thread, NULL, sleeper_main, s))
 		err(1, "thread");
-	if (!until_asleep(&s->tid))
+	if (!accmem_until_asleep(&s->tid, PATIENCE_MS))
 		errx(1, "the thread does not sleep");
 }
 
@@ -369,7 +351,7 @@ static int cta_alloc(int cta, uint32_t columns)
 
 struct cta_call {
 	pthread_t thread;
-	atomic_int tid;
+	pid_t tid;
 	int cta;
 	int result;
 };
@@ -378,7 +360,7 @@ static void *cta_main(void *arg)
 {
 	struct cta_call *call = arg;
 
-	atomic_store(&call->tid, gettid());
+	__atomic_store_n(&call->tid, gettid(), __ATOMIC_RELEASE);
 	call->result = cta_alloc(call->cta, 512);
 	return NULL;
 }
@@ -397,7 +379,7 @@ static void check_ctas(struct __test_metadata *_metadata,
 	ASSERT_LE(0, call.cta);
 	ASSERT_EQ(0, cta_alloc(first, 512));
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, cta_main, &call));
-	ASSERT_TRUE(until_asleep(&call.tid));
+	ASSERT_TRUE(accmem_until_asleep(&call.tid, PATIENCE_MS));
 	ASSERT_EQ(0, REVOKE_FOR(gone));
 	pthread_join(call.thread, NULL);
 	EXPECT_EQ(-ECONNRESET, call.result);
