@@ -9,12 +9,12 @@ export PATH := $(BUILD)/compilers:$(patsubst $(BUILD)/compilers:%,%,$(PATH))
 VERSION := $(shell cat $(ROOT)/VERSION)
 DKMSDIR = $(DESTDIR)/usr/src/accmem-$(VERSION)
 KDIR ?= /lib/modules/$(shell uname -r)/build
-LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan pci programs
+LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan tool pci arm64 programs
 
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
-	user install-user install-dkms uninstall deb check-deb clean $(LANES:%=test-%)
+	user install-user install-dkms uninstall deb check-deb check-podman check-headers clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -28,7 +28,9 @@ help:
 	@echo '    make test-stock-7.3   selftests on the stock 7.3 kernel of the backports'
 	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
 	@echo '    make test-kcsan       selftests under the race detector'
+	@echo '    make test-tool        the command accmem, and the commands of the pages'
 	@echo '    make test-pci         selftests on a BAR, and the driver of PCI devices'
+	@echo '    make test-arm64       selftests on the stock 6.12 kernel of arm64'
 	@echo '    make test-programs    SQLite, NumPy, PyTorch, Redis and stress-ng on a device'
 	@echo '  make test-quick       lib/, KUnit and one boot in two minutes; the boot with'
 	@echo '                        a few programs, or TESTS="realloc realloc_*"'
@@ -46,11 +48,13 @@ help:
 	@echo '  make check            style and static checks'
 	@echo '  make selftests        build the programs of selftests/, for tools/vm'
 	@echo '  make check-deb        packages of make deb on a bare Debian 12 and 13, as root'
+	@echo '  make check-headers    the module for each kernel of Debian 12, 13 and sid, as root'
+	@echo '  make check-podman     containers with a device on a bare Debian 12 and 13, as root'
 	@echo '  make htmldocs         Documentation/ as HTML, in build/html'
 	@echo '  make pictures         draw the pictures of README.md again'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
-	@echo '  make host             libaccmem, accmem-replay, accmem-tmem-replay in build/host'
+	@echo '  make host             libaccmem and the command accmem in build/host'
 	@echo '  make modules          accmem.ko for the running kernel'
 	@echo '  make install          module, libraries, accmem, manual pages, udev rule'
 	@echo '  make install-user     the same without the module, and without kernel headers'
@@ -66,8 +70,8 @@ run:
 
 replay-tmem:
 	@tools/deps build vm
-	@$(MAKE) -s -C tools/tmem-replay O=$(BUILD) all
-	@tools/vm -- $(BUILD)/host/accmem-tmem-replay $(ROOT)/traces/tmem/*.trace
+	@$(MAKE) -s -C tools/accmem O=$(BUILD) all
+	@tools/vm -- $(BUILD)/host/accmem replay $(ROOT)/traces/tmem/*.trace
 
 test:
 	@tools/lanes all
@@ -95,8 +99,8 @@ htmldocs:
 
 pictures:
 	@tools/deps build
-	@$(MAKE) -s -C tools/replay O=$(BUILD) all
-	@tools/pictures $(BUILD)/host/accmem-replay $(ROOT)/Documentation/images
+	@$(MAKE) -s -C tools/accmem O=$(BUILD) all
+	@tools/pictures $(BUILD)/host/accmem $(ROOT)/Documentation/images
 
 model:
 	@tools/deps model
@@ -128,8 +132,6 @@ host:
 	$(MAKE) -C runtime O=$(BUILD) all
 	$(MAKE) -C runtime/preload O=$(BUILD) all
 	$(MAKE) -C tools/accmem O=$(BUILD) all
-	$(MAKE) -C tools/replay O=$(BUILD) all
-	$(MAKE) -C tools/tmem-replay O=$(BUILD) all
 	$(MAKE) -C lib/host O=$(BUILD) all
 
 selftests:
@@ -161,16 +163,12 @@ user:
 	$(MAKE) -C runtime O=$(BUILD) libraries
 	$(MAKE) -C runtime/preload O=$(BUILD) library
 	$(MAKE) -C tools/accmem O=$(BUILD) all
-	$(MAKE) -C tools/replay O=$(BUILD) all
-	$(MAKE) -C tools/tmem-replay O=$(BUILD) all
 
 install-user: user
 	$(MAKE) -C lib O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
-	$(MAKE) -C tools/replay O=$(BUILD) DESTDIR=$(DESTDIR) install
-	$(MAKE) -C tools/tmem-replay O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(if $(DESTDIR),,systemd-sysusers accmem.conf || true)
 	$(if $(DESTDIR),,udevadm control --reload || true)
 
@@ -187,6 +185,12 @@ deb:
 
 check-deb:
 	@packaging/check-deb
+
+check-headers:
+	@packaging/check-headers
+
+check-podman:
+	@packaging/check-podman
 
 uninstall:
 	rm -rf $(BUILD)/installed
