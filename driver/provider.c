@@ -254,7 +254,8 @@ ACCMEM_EXPORT(accmem_provider_publish);
  *
  * When the function returns, no program has a mapping of the memory, no operation of the
  * provider runs, and accmem neither calls an operation nor accesses the memory until
- * accmem_provider_resume(). Accesses to VMAs raise SIGBUS. Calls fail with ECONNRESET
+ * accmem_provider_resume(); cache lines of a range without ACCMEM_RANGE_IO may still be
+ * written back. Accesses to VMAs raise SIGBUS. Calls fail with ECONNRESET
  * (ACCMEM_REVOKE_RESET) or ENODEV (ACCMEM_REVOKE_GONE), except for FREE. The function waits
  * for no program, and may be called again.
  *

@@ -61,13 +61,26 @@ static int frames_map_up_to(struct accmem_bo *bo, u64 end)
 	return end <= size ? frames_map(bo, size) : -ENXIO;
 }
 
+/*
+ * Zero memory through a mapping that is not cached. On arm64 the cache may still have clean
+ * lines of the last owner, which a later owner with a cached mapping would read: drop them.
+ * x86 processors do that themselves.
+ */
+static void frames_zero_io(struct accmem_carveout *cv, void __iomem *io,
+			   u64 size)
+{
+	memset_io(io, 0, size);
+	if (IS_ENABLED(CONFIG_ARM64) && cv->cache_modes & BIT(ACCMEM_CACHE_WB))
+		accmem_phys_flush((__force void *)io, size);
+}
+
 /* Zero bytes that the kernel mapping contains. */
 static void frames_clear_mapped(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	if (bo->cache_mode == ACCMEM_CACHE_WB)
 		accmem_phys_zero((__force void *)bo->io + offset, size);
 	else
-		memset_io(bo->io + offset, 0, size);
+		frames_zero_io(bo->cv, bo->io + offset, size);
 }
 
 static int frames_clear_dirty(struct accmem_bo *bo,
@@ -216,7 +229,7 @@ static int frames_clear_free(struct accmem_carveout *cv, u64 offset, u64 size)
 
 	if (!io)
 		return -ENOMEM;
-	memset_io(io, 0, size);
+	frames_zero_io(cv, io, size);
 	iounmap(io);
 	return 0;
 }

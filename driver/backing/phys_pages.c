@@ -227,8 +227,9 @@ static void pages_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 }
 
 /*
- * The next owner of the range may map it uncached. On x86 such an access finds the data in
- * the cache; on arm64 a cache line could be written back over newer data.
+ * The next user of the range may map it uncached. x86 processors look into the caches also
+ * for uncached accesses. On arm64 a line that is written back later would overwrite newer
+ * data.
  */
 static void pages_destroy(struct accmem_carveout *cv)
 {

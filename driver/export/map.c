@@ -16,6 +16,7 @@
  * takes mmap_lock.
  */
 #include <linux/dma-buf.h>
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/iommu.h>
@@ -121,9 +122,26 @@ static bool map_is_within_reach(struct accmem_export *export,
 }
 
 /*
- * Check that a PCI device can reach the BAR of another. The check reads the bridges above
- * both devices. The removal of the BAR's device revokes the memory first, and the
- * revocation waits for the section.
+ * Check that an importer sees the caches of the CPU. Write-back memory without page
+ * structures has DMA addresses only, so that nothing writes back or invalidates cache lines
+ * for the importer. An IOMMU of arm64 maps such addresses without a look at the caches.
+ */
+static int map_check_caches(const struct accmem_export *export,
+			    struct device *dev)
+{
+	if (map_has_pages(export) || export->bo->cache_mode != ACCMEM_CACHE_WB)
+		return 0;
+	if (!dev_is_dma_coherent(dev) ||
+	    (IS_ENABLED(CONFIG_ARM64) && device_iommu_mapped(dev)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/*
+ * Check that a PCI device can reach the BAR of another, as far as the bridges tell. The check
+ * follows the pointers from both devices to the bridges above them. The device of the BAR
+ * stays on its bus until its provider is unregistered, which waits for all code between
+ * accmem_enter() and accmem_exit().
  */
 static int map_check_peer(const struct accmem_carveout *cv, struct device *dev)
 {
@@ -154,7 +172,8 @@ static int map_attach(struct dma_buf *dma_buf,
 		return -EOPNOTSUPP;
 	if (!map_is_within_reach(export, attach->dev))
 		return -EOPNOTSUPP;
-	return map_check_peer(export->bo->cv, attach->dev);
+	return map_check_caches(export, attach->dev) ?:
+		       map_check_peer(export->bo->cv, attach->dev);
 }
 
 /* The memory never moves, so that a pin has nothing to do. */

@@ -48,7 +48,10 @@ struct pci_dev;
  * @ACCMEM_RANGE_PROBE: write to the range and read back before the range is used
  * @ACCMEM_RANGE_IO: the range is behind a bus and the host may not cache it. A program that
  *	requests the default cache mode gets write-combining. Not with
- *	ACCMEM_RANGE_EMULATED or ACCMEM_RANGE_PAGES.
+ *	ACCMEM_RANGE_EMULATED or ACCMEM_RANGE_PAGES. A range without this flag may be in the
+ *	caches of the CPU. The CPU writes cache lines back at any time, also after
+ *	accmem_provider_revoke(): such a range must answer until
+ *	accmem_provider_unregister() has returned and all holders of its memory are gone.
  * @ACCMEM_RANGE_DESCRIBED: the firmware describes the range as reserved memory. So the
  *	resource tree need not have the range. If the resource tree has a part of it, all of
  *	it must be marked as reserved.

@@ -915,7 +915,9 @@ struct accmem_advise {
  * ioctls for sync_files work as for any dma-buf. An importer gets EOPNOTSUPP when it attaches
  * a device that cannot address the memory, or a PCI device that cannot reach the BAR of
  * another (if the kernel has PCI_P2PDMA). Memory without page structures (no
- * ACCMEM_FEATURE_PIN) has DMA addresses only.
+ * ACCMEM_FEATURE_PIN) has DMA addresses only. If its cache mode is ACCMEM_CACHE_WB, a device
+ * that does not see the caches of the CPU also gets EOPNOTSUPP; with ACCMEM_CACHE_WC it can
+ * attach.
  *
  * When the device is removed or reset, its exports are revoked: importers cannot map them.
  * After a reset that has kept the contents importers can map the exports again.
