@@ -78,7 +78,6 @@ void accmem_context_end(struct accmem_context *ctx)
 	 * cached buffers as free.
 	 */
 	accmem_reclaim_end(ctx);
-	rcu_assign_pointer(ctx->account->ended, ctx);
 	rcu_assign_pointer(ctx->account->context, NULL);
 	atomic_dec(&ctx->account->accounts->nr_contexts);
 	accmem_tmem_end(ctx);

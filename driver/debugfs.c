@@ -233,6 +233,7 @@ struct line {
 	unsigned int carveout;
 	bool host;
 	bool mapped;
+	bool imported;
 };
 
 static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
@@ -247,6 +248,7 @@ static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
 	line->carveout = accmem_carveout_number(bo->cv);
 	line->host = bo->cv->kind == ACCMEM_KIND_HOST;
 	line->mapped = accmem_bo_was_mapped(bo);
+	line->imported = buf->va->imported;
 }
 
 /* Describe the next buffers from *@address on, in one hold of ctx->lock. */
@@ -274,13 +276,14 @@ static void debugfs_show_buffers(struct seq_file *m, struct accmem_context *ctx)
 	while (!seq_has_overflowed(m) && address != ACCMEM_ADDRESS_NONE) {
 		nr = debugfs_next_lines(ctx, lines, LINES, &address);
 		for (i = 0; i < nr; i++)
-			seq_printf(m, "%llu %#llx %llu %llu %u %u %u%s%s\n",
+			seq_printf(m, "%llu %#llx %llu %llu %u %u %u%s%s%s\n",
 				   ctx->account->id, lines[i].address,
 				   lines[i].length, lines[i].footprint,
 				   lines[i].nr_runs, lines[i].cache_mode,
 				   lines[i].carveout,
 				   lines[i].host ? " host" : "",
-				   lines[i].mapped ? " mapped" : "");
+				   lines[i].mapped ? " mapped" : "",
+				   lines[i].imported ? " imported" : "");
 		cond_resched();
 	}
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs: the file runs, which lists all runs of the carveouts with their owners.
+ * debugfs: the file runs, which lists the runs of the carveouts with their owners. Memory
+ * that is just being cleared, allocated or freed is not in the list.
  *
  * The file lists in this order: the memory with device addresses, context by context;
- * for each carveout the memory without a name, the free memory, and the memory that has
- * failed. A record of seq_file is a batch of at most RUNS lines. The position of the
+ * for each carveout the memory without a name, the free memory, and the retired memory. A
+ * record of seq_file is a batch of at most RUNS lines. The position of the
  * walk is in the private data of the open file, and each batch continues there. A batch
  * is kept until the next one, since seq_file may print it again into a larger buffer.
  *
@@ -33,14 +34,14 @@
  * @PART_NAMED: memory with device addresses
  * @PART_UNNAMED: detached and quarantined memory of a carveout
  * @PART_FREE: free memory of a carveout
- * @PART_FAILED: failed memory of a carveout
+ * @PART_RETIRED: retired memory of a carveout
  * @PART_END: end of the file
  */
 enum part {
 	PART_NAMED,
 	PART_UNNAMED,
 	PART_FREE,
-	PART_FAILED,
+	PART_RETIRED,
 	PART_END,
 };
 
@@ -51,7 +52,7 @@ enum part {
  * @part: part of the file that the next batch continues
  * @id: PART_NAMED: number of the account
  * @at: PART_NAMED: device address; else: offset in the carveout
- * @first: index of the first run of the buffer object at @at
+ * @first: number of runs of the buffer object at @at that are listed already
  * @cv: carveout
  * @shown: enum part of the lines in the batch
  * @nr: number of lines in the batch
@@ -124,7 +125,7 @@ static bool runs_fill_free(struct runs_walk *w, struct accmem_carveout *cv)
 	return w->nr == RUNS;
 }
 
-static bool runs_fill_failed(struct runs_walk *w, struct accmem_carveout *cv)
+static bool runs_fill_retired(struct runs_walk *w, struct accmem_carveout *cv)
 {
 	struct accmem_failed_run run;
 
@@ -155,7 +156,7 @@ static bool runs_fill_part(struct runs_walk *w)
 	case PART_FREE:
 		return runs_fill_free(w, cv);
 	default:
-		return runs_fill_failed(w, cv);
+		return runs_fill_retired(w, cv);
 	}
 }
 
@@ -164,7 +165,7 @@ static void runs_next_part(struct runs_walk *w)
 {
 	w->at = 0;
 	w->first = 0;
-	if (w->part++ != PART_FAILED)
+	if (w->part++ != PART_RETIRED)
 		return;
 	if (++w->cv < w->dev->carveouts->nr_device)
 		w->part = PART_UNNAMED;
@@ -231,7 +232,7 @@ static int runs_show(struct seq_file *m, void *batch)
 			   line->size);
 		if (w->shown == PART_FREE)
 			seq_puts(m, "free\n");
-		else if (w->shown == PART_FAILED)
+		else if (w->shown == PART_RETIRED)
 			seq_puts(m, "retired\n");
 		else
 			seq_printf(m, "%s %llu %u\n", runs_state(line),

@@ -96,8 +96,8 @@ static int export_find(struct accmem_context *ctx, struct accmem_export *export,
 	int err;
 
 	spin_lock(&ctx->lock);
-	bo = accmem_buffer_reach_fixed(ctx, req->address, &export->offset,
-				       &room);
+	bo = accmem_buffer_reach_to_pin(ctx, req->address, &export->offset,
+					&room);
 	if (IS_ERR(bo)) {
 		spin_unlock(&ctx->lock);
 		return PTR_ERR(bo);

@@ -122,7 +122,7 @@ static int pin_hold(struct accmem_context *ctx, struct pin *pin, u64 address,
 	int err;
 
 	spin_lock(&ctx->lock);
-	bo = accmem_buffer_reach_fixed(ctx, address, &offset, &room);
+	bo = accmem_buffer_reach_to_pin(ctx, address, &offset, &room);
 	if (IS_ERR(bo)) {
 		spin_unlock(&ctx->lock);
 		return PTR_ERR(bo);

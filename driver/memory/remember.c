@@ -41,8 +41,9 @@ static LIST_HEAD(remember_list);
 static DEFINE_MUTEX(remember_lock); /* remember_list */
 
 /*
- * A copy, since the kernel may free the arguments of a module when they are parsed, as Linux
- * 7.3 does. In a built-in module it is a part of the kernel's command line, which stays.
+ * A copy, since the kernel may free the arguments of a module as soon as they have been
+ * parsed; Linux 7.3 does. In a built-in module it is a part of the kernel's command line,
+ * which stays.
  */
 static const char *remember_text;
 

@@ -127,7 +127,8 @@ struct accmem_accounts {
  * @pid: thread group that opened the file
  * @comm: name of that process when it opened the file
  * @context: context, or NULL after the context has ended
- * @ended: context from its end until it is freed, else NULL: pending frees keep it
+ * @any_context: context, or NULL after the context has been freed; pending frees and open
+ *	files of streams have references to an ended context
  * @bytes: bytes charged to the account
  * @file: file whose address_space the mappings use; NULL before the first mapping
  * @nr_starved: number of waiters of the account that are short of memory; guarded
@@ -147,7 +148,7 @@ struct accmem_account {
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 	struct accmem_context __rcu *context;
-	struct accmem_context __rcu *ended;
+	struct accmem_context __rcu *any_context;
 	atomic64_t bytes;
 	struct file *file;
 	unsigned int nr_starved;

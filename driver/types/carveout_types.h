@@ -252,8 +252,8 @@ struct accmem_quarantine {
  * @bytes: bytes in each state
  * @pending: pending buffer objects, in the order of their frees
  * @overdue: overdue buffer objects
- * @unnamed: detached buffer objects, and quarantined ones that are not overdue, by the
- *	offset of their first run
+ * @unnamed: detached buffer objects without the host side of shared memory, and
+ *	quarantined ones that are not overdue, by the offset of their first run
  * @holds: number of acquisitions of @lock
  * @cleaner: clears free memory in the background
  * @quarantine: freed memory whose pages are pinned

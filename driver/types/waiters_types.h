@@ -54,7 +54,8 @@ struct accmem_wait_stats {
 	u64 signals;
 };
 
-#define ACCMEM_NR_WAIT_TIMES 11 /* the bounds are 1 ms to 4^9 ms, and none */
+/* Bucket i ends at 4^i ms, for i = 0 to 9. The last bucket has no end. */
+#define ACCMEM_NR_WAIT_TIMES 11
 
 /**
  * struct accmem_wait_times - histogram of the lengths of the waits of a device

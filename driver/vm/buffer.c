@@ -358,7 +358,7 @@ struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
 }
 
 /**
- * accmem_buffer_reach_fixed() - look up a bo by address, unless REALLOC may move the memory
+ * accmem_buffer_reach_to_pin() - look up a bo by address, unless REALLOC may move its memory
  * @ctx: the context
  * @address: any device address in a buffer, or in a slab page
  * @offset: out: as for accmem_buffer_reach()
@@ -371,8 +371,9 @@ struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
  * Return: the bo, with a reference; -ENOENT when no published buffer is in the va at
  * @address; -EBUSY while a REALLOC may move the memory.
  */
-struct accmem_bo *accmem_buffer_reach_fixed(struct accmem_context *ctx,
-					    u64 address, u64 *offset, u64 *room)
+struct accmem_bo *accmem_buffer_reach_to_pin(struct accmem_context *ctx,
+					     u64 address, u64 *offset,
+					     u64 *room)
 {
 	struct accmem_va *va = accmem_va_find(ctx, address);
 	struct accmem_buffer *buf;

@@ -34,9 +34,9 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, bool pending);
 struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address,
 				      u64 *offset, u64 *room);
-struct accmem_bo *accmem_buffer_reach_fixed(struct accmem_context *ctx,
-					    u64 address, u64 *offset,
-					    u64 *room);
+struct accmem_bo *accmem_buffer_reach_to_pin(struct accmem_context *ctx,
+					     u64 address, u64 *offset,
+					     u64 *room);
 
 /*
  * Return the size of the range of device addresses of a buffer, in bytes. With mapped

@@ -9,9 +9,10 @@
  *
  * States: open -> ended -> freed. An account points to its context while the context is
  * open, so that reclaim and debugfs find open contexts through the accounts. A second
- * pointer to the ended context lets debugfs find the pending frees that keep it.
+ * pointer lasts until the context is freed, so that debugfs finds the pending frees of an
+ * ended context.
  *
- * Locking: no lock is taken here. RCU protects accmem_account.context and .ended.
+ * Locking: no lock is taken here. RCU protects both pointers.
  */
 #include <linux/slab.h>
 
@@ -68,7 +69,8 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 	accmem_pressure_client_init(&ctx->pressure);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&accounts->nr_contexts);
-	/* Publish the context: pairs with rcu_dereference() in accmem_context_of(). */
+	/* Publish the context: pairs with rcu_dereference() in context_get(). */
+	rcu_assign_pointer(account->any_context, ctx);
 	rcu_assign_pointer(account->context, ctx);
 	return ctx;
 }
@@ -84,7 +86,7 @@ static void context_release(struct kref *refs)
 		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
 			kfree(accmem_ctx_carveout_of(ctx, cv)->slabs[i]);
 	}
-	RCU_INIT_POINTER(ctx->account->ended, NULL);
+	RCU_INIT_POINTER(ctx->account->any_context, NULL);
 	xa_destroy(&ctx->streams);
 	mutex_destroy(&ctx->tmem_lock);
 	mutex_destroy(&ctx->pressure.lock);
@@ -105,6 +107,20 @@ void accmem_context_put(struct accmem_context *ctx)
 
 ACCMEM_EXPORT(accmem_context_put);
 
+/* Return the context behind an RCU pointer of an account, with a reference, or NULL. */
+static struct accmem_context *
+context_get(struct accmem_context __rcu *const *pointer)
+{
+	struct accmem_context *ctx;
+
+	rcu_read_lock();
+	ctx = rcu_dereference(*pointer);
+	if (ctx && !kref_get_unless_zero(&ctx->refs))
+		ctx = NULL;
+	rcu_read_unlock();
+	return ctx;
+}
+
 /**
  * accmem_context_of() - get the open context of an account
  * @account: the account
@@ -117,14 +133,7 @@ ACCMEM_EXPORT(accmem_context_put);
  */
 struct accmem_context *accmem_context_of(struct accmem_account *account)
 {
-	struct accmem_context *ctx;
-
-	rcu_read_lock();
-	ctx = rcu_dereference(account->context);
-	if (ctx && !kref_get_unless_zero(&ctx->refs))
-		ctx = NULL;
-	rcu_read_unlock();
-	return ctx;
+	return context_get(&account->context);
 }
 
 /**
@@ -136,16 +145,7 @@ struct accmem_context *accmem_context_of(struct accmem_account *account)
  */
 struct accmem_context *accmem_context_of_any(struct accmem_account *account)
 {
-	struct accmem_context *ctx = accmem_context_of(account);
-
-	if (ctx)
-		return ctx;
-	rcu_read_lock();
-	ctx = rcu_dereference(account->ended);
-	if (ctx && !kref_get_unless_zero(&ctx->refs))
-		ctx = NULL;
-	rcu_read_unlock();
-	return ctx;
+	return context_get(&account->any_context);
 }
 
 /**

@@ -4,8 +4,9 @@
  *
  * Each device has one. A call is counted when its wait ends: with memory, at its
  * deadline, by a signal, or with another error. A call that the kernel repeats after a
- * signal is one wait, and its length contains the time that the signal took. The bounds of
- * the buckets are fixed, so that the histogram has a fixed size.
+ * signal is one wait, and its length contains the time that the signal took. If the program
+ * does not repeat such a call, the wait ends when the waiter is dropped, a second later. The
+ * bounds of the buckets are fixed, so that the histogram has a fixed size.
  *
  * Locking: accmem_waiters.lock guards the counters.
  */
