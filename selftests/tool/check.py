@@ -119,7 +119,10 @@ def a_context_without_a_process_is_found(name):
         same(len(found), 2, "number of contexts")
         maps = copy.root + "/proc/9/maps"
         os.makedirs(os.path.dirname(maps))
-        write(maps, f"7f0000000000-7f0000200000 rw-s 00000000 00:05 9 /dev/{name}\n")
+        line = "7f0000000000-7f0000200000 rw-s 00000000 00:05 9 "
+        write(maps, f"{line}/dev/{name}0\n{line}/tmp/dev/{name}\n")
+        same(len(copy.check()), 2, "findings if a process maps other files")
+        write(maps, f"{line}/dev/{name}0\n{line}/dev/{name}\n")
         same(copy.check(status=0), [], "findings if a process maps the device")
 
 
@@ -156,8 +159,10 @@ def usual_states_are_no_faults(name):
     write(PARAMETERS + "/overdue_ms", "0")
     with contextlib.ExitStack() as stack:
         stack.callback(write, PARAMETERS + "/overdue_ms", before)
-        for state in "open", "detached", "mapped", "pending", "two":
+        for state in ("open", "detached", "mapped", "exported", "thread", "pending", "two"):
             stack.enter_context(held(state, path))
+        same(check(name), ([], []), "findings without an import")
+        stack.enter_context(held("imported", path))
         stack.enter_context(held("waiting", path, capacity))
         same(check(name), ([], []), "findings")
         same(accmem("check", name), "", "output")

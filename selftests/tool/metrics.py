@@ -245,6 +245,17 @@ def the_file_has_the_mode_of_a_new_file(_name):
 
 
 @test
+def a_file_that_is_not_regular_stays(_name):
+    for path in "/dev/null", WORK + "/link":
+        if path != "/dev/null":
+            os.symlink("target", path)
+        before = os.lstat(path)
+        need("not a regular file" in accmem("metrics", "-o", path, status=1), path)
+        same(os.lstat(path).st_ino, before.st_ino, path)
+    os.unlink(WORK + "/link")
+
+
+@test
 def a_file_that_cannot_be_written(_name):
     need("No such file" in accmem("metrics", "-o", WORK + "/none/x", status=1), "no directory")
     directory = WORK + "/small"

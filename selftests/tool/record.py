@@ -8,9 +8,11 @@ replay. Prints TAP. Runs as root, in the guest of tools/vm.
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from common import (BUILT, CLASS, MIB, ROOT, TOOL, WORK, accmem, added, idle, main, need, read,
@@ -316,6 +318,46 @@ def what_cannot_be_recorded_is_refused(name):
     errors = accmem("record", "-o", "/dev/full", "true", status=1)
     need("/dev/full: No space left on device" in errors, errors)
     no_instance()
+
+
+@test
+def a_refused_recording_leaves_the_trace_as_it_is(_name):
+    write(TRACE, "old")
+    accmem("record", "-o", TRACE, "/nowhere", status=1)
+    accmem("record", "-o", TRACE, "--pid", "4000000", status=1)
+    same(read(TRACE), "old", "the trace")
+
+
+@test
+def the_default_name_is_not_followed(_name):
+    directory = tempfile.mkdtemp()
+    write(directory + "/other", "old")
+    os.symlink("other", directory + "/accmem.trace")
+    done = subprocess.run([TOOL, "record", "true"], cwd=directory, stderr=subprocess.PIPE,
+                          text=True, check=False)
+    need("accmem.trace: Too many levels of symbolic links" in done.stderr, done.stderr)
+    same(read(directory + "/other"), "old", "the other file")
+    shutil.rmtree(directory)
+
+
+@test
+def a_program_that_goes_on_unrecorded_is_named(_name):
+    done = subprocess.run([TOOL, "record", "-o", "/dev/full", "sleep", "3"],
+                          stderr=subprocess.PIPE, text=True, check=False)
+    same(done.returncode, 1, "the status")
+    need("sleep: process" in done.stderr and "goes on" in done.stderr, done.stderr)
+
+
+@test
+def a_signal_that_is_ignored_stays_ignored(_name):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with recording("sleep", "60") as process:
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            need(process.poll() is None, "SIGHUP ends the recording")
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @test

@@ -159,6 +159,8 @@ def limits_are_shown_and_set(name):
             same(read(file), str(3 << 30), f"after '{other}'")
         for key, value in json.loads(accmem("limits", "--json")).items():
             same(str(value), read(f"{PARAMETERS}/{key}"), key)
+        accmem("limits", f"max_bytes_per_user={(1 << 64) - 1}")
+        need(re.search(rf"max_bytes_per_user +{(1 << 64) - 1}\n", accmem("limits")), "no line")
     finally:
         write(file, before)
 

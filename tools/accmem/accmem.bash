@@ -27,8 +27,8 @@ _accmem_limits()
 _accmem_request()
 {
 	echo "CONTIGUOUS POPULATE TOP_DOWN RESIZABLE WAIT ROUND32 TAIL32 HIGH_BANDWIDTH \
-		LOW_BANDWIDTH HUGE_FIRST HUGE_ONLY NORMAL_ONLY HUGE1G_ONLY WC UC HOST SHARED \
-		ALIGN= RESERVE=" && _accmem_devices
+		LOW_BANDWIDTH ANY HUGE_FIRST HUGE_ONLY NORMAL_ONLY HUGE1G_ONLY WB WC UC DEVICE \
+		HOST SHARED ALIGN= RESERVE=" && _accmem_devices
 }
 
 # Print the words that may follow the words of the command line.

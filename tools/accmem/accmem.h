@@ -167,6 +167,7 @@ struct buffer {
 	unsigned int carveout;
 	bool host;
 	bool mapped;
+	bool imported;
 };
 
 bool buffers_read(struct buffer **buffers, size_t *nr, const char *device);
@@ -243,6 +244,7 @@ struct account { /* a line of `contexts` in debugfs */
 bool accounts_read(struct account **accounts, size_t *nr, const char *device);
 void contexts_read(struct snapshot *s);
 const char *fdinfo_value(const char *text, const char *key);
+char *thread_with_files(const char *process);
 void fdinfo_walk(const char *prefix,
 		 void (*each)(pid_t pid, const char *fdinfo, void *arg),
 		 void *arg);
@@ -254,6 +256,7 @@ struct context *processes_merge(const struct snapshot *s, size_t *nr);
 /* files.c: files below ACCMEM_SYSROOT */
 char *path_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool path_exists(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *why_hidden(void);
 void read_link(char *word, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -8,7 +8,7 @@
 
 #include "accmem.h"
 
-/* "context address length footprint runs cache_mode carveout[ host][ mapped]" */
+/* "context address length footprint runs cache_mode carveout[ host][ mapped][ imported]" */
 static bool buffer_parse(struct buffer *b, const char *line)
 {
 	unsigned long long context, address, length, footprint;
@@ -24,6 +24,7 @@ static bool buffer_parse(struct buffer *b, const char *line)
 	b->footprint = footprint;
 	b->host = strstr(line + end, " host");
 	b->mapped = strstr(line + end, " mapped");
+	b->imported = strstr(line + end, " imported");
 	return true;
 }
 

@@ -219,11 +219,14 @@ static struct json_object *not_checked(const struct check *c,
 				       const struct reading *r)
 {
 	struct json_object *notes = json_object_new_array();
-	char text[96];
+	char text[128];
 	size_t i;
 
-	if (!r->s.all)
-		add_note(notes, "memory and contexts: only root may read them");
+	if (!r->s.all) {
+		snprintf(text, sizeof(text), "memory and contexts: %s",
+			 why_hidden());
+		add_note(notes, text);
+	}
 	for (i = 0; i < r->s.nr_devices && r->s.all; i++) {
 		const char *name = r->s.devices[i].name;
 		unsigned int number = number_of(name);

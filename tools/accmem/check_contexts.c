@@ -52,10 +52,27 @@ static void check_account(struct findings *f, const struct reading *r,
 		     c->use[USE_HOST], "fdinfo");
 }
 
-/* The memory that is not free is charged to contexts. */
+/* Return the bytes of the buffers of a device that are imports. */
+static uint64_t imported_bytes(const struct reading *r, const char *device)
+{
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < r->nr_buffers; i++)
+		if (r->buffers[i].imported &&
+		    !strcmp(r->buffers[i].device, device))
+			bytes += r->buffers[i].footprint;
+	return bytes;
+}
+
+/*
+ * The memory that is not free is charged to contexts, and that of imports once more. An import
+ * whose free is pending is charged, and is in no list.
+ */
 static void check_charges(struct findings *f, const struct reading *r,
 			  const struct device *d)
 {
+	uint64_t imported = imported_bytes(r, d->name);
 	uint64_t charged = 0, used = 0, open = 0;
 	size_t i;
 
@@ -70,7 +87,8 @@ static void check_charges(struct findings *f, const struct reading *r,
 		charged += r->accounts[i].charged;
 		open += !r->accounts[i].ended;
 	}
-	if (charged != used)
+	used += imported;
+	if (charged < used || (charged > used && !imported))
 		finding_add(f, QUIET, "charges", d->name,
 			    "contexts are charged for %llu bytes, and %llu are in use",
 			    (unsigned long long)charged,
@@ -82,40 +100,82 @@ static void check_charges(struct findings *f, const struct reading *r,
 			    (unsigned long long)d->contexts);
 }
 
+/* Return true if a line of maps, which is changed, has this file: the sixth word. */
+static bool has_file(char *maps, const char *file)
+{
+	char *line, *save;
+	int at;
+
+	for (line = strtok_r(maps, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		at = 0;
+		sscanf(line, "%*s %*s %*s %*s %*s %n", &at);
+		if (at && !strcmp(line + at, file))
+			return true;
+	}
+	return false;
+}
+
+static bool process_maps(const char *process, const char *file)
+{
+	char *text = read_text("/proc/%s/maps", process), *thread;
+	bool mapped;
+
+	if (text && !*text) {
+		thread = thread_with_files(process);
+		free(text);
+		text = thread ? read_text("/proc/%s/maps", thread) : NULL;
+		free(thread);
+	}
+	mapped = text && has_file(text, file);
+	free(text);
+	return mapped;
+}
+
 /* Return true if a process maps memory of the device, or may map it. */
 static bool is_mapped(const char *device)
 {
-	char *path = path_of("/proc"), *wanted = format("/dev/%s", device);
+	char *path = path_of("/proc"), *file = format("/dev/%s", device);
 	DIR *proc = opendir(path);
 	struct dirent *entry;
 	bool mapped = false;
-	const char *found;
-	char *text;
 
-	while (proc && !mapped && (entry = readdir(proc))) {
-		if (!isdigit((unsigned char)*entry->d_name))
-			continue;
-		text = read_text("/proc/%s/maps", entry->d_name);
-		found = text ? strstr(text, wanted) : NULL;
-		mapped = found &&
-			 !isdigit((unsigned char)found[strlen(wanted)]);
-		free(text);
-	}
+	while (proc && !mapped && (entry = readdir(proc)))
+		mapped = isdigit((unsigned char)*entry->d_name) &&
+			 process_maps(entry->d_name, file);
 	if (proc)
 		closedir(proc);
-	free(wanted);
+	free(file);
 	free(path);
 	return mapped;
 }
 
-/* A context that is charged, and that no process has open or mapped. */
+/* Return true if memory of the context is exported: a dma-buf keeps it. */
+static bool is_exported(const struct account *a)
+{
+	char *text = read_text(DEBUGFS "/%s/exports", a->device), *line, *save;
+	unsigned long long context;
+	bool exported = false;
+
+	for (line = text ? strtok_r(text, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save))
+		exported |= sscanf(line, "%*u %llu", &context) == 1 &&
+			    context == a->id;
+	free(text);
+	return exported;
+}
+
+/*
+ * A context that is charged, though no process has it open or mapped and no dma-buf keeps its
+ * memory. It is not known whose memory an import keeps.
+ */
 static void check_orphan(struct findings *f, const struct reading *r,
 			 const struct device *d, const struct account *a)
 {
 	const struct context *c = snapshot_context(&r->s, a->device, a->id);
 
 	if (!a->charged || !c || c->open || d->value[PENDING] ||
-	    is_mapped(d->name))
+	    is_exported(a) || imported_bytes(r, d->name) || is_mapped(d->name))
 		return;
 	finding_add(f, LASTING, "orphan", d->name,
 		    "context %llu, opened by %s[%d]: no process has it, and %llu bytes are charged",

@@ -74,9 +74,8 @@ void check_module(struct findings *f)
 /* A warning or a crash of the kernel in a function of the module; not a message of it. */
 static bool is_complaint(const char *record)
 {
-	static const char *const words[] = { "WARNING: ",   "BUG: ",
-					     "UBSAN: ",	    "Oops: ",
-					     "INFO: task ", "RIP: " };
+	static const char *const words[] = { "WARNING: ", "BUG: ", "UBSAN: ",
+					     "Oops: ", "RIP: " };
 	const char *text = strchr(record, ';');
 	unsigned long priority = strtoul(record, NULL, 10);
 	size_t i;

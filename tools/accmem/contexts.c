@@ -111,31 +111,88 @@ static void add_fdinfo(pid_t pid, const char *fdinfo, void *arg)
 	add_pid(c, pid);
 }
 
-/* Read the links and open no file: a file system that a program serves could hang. */
-static void walk_process(pid_t pid, const char *prefix,
-			 void (*each)(pid_t pid, const char *fdinfo, void *arg),
-			 void *arg)
+static bool has_entries(const char *path)
 {
-	char *path = path_of("/proc/%d/fd", pid), link[32], *text;
 	DIR *dir = opendir(path);
 	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) && *entry->d_name == '.')
+		;
+	if (dir)
+		closedir(dir);
+	return dir && entry;
+}
+
+/*
+ * Return the directory below /proc of a thread of a process that has files, or NULL: the first
+ * thread shows neither files nor mappings if it has ended before the others.
+ */
+char *thread_with_files(const char *process)
+{
+	char *path = path_of("/proc/%s/task", process), *thread = NULL;
+	struct dirent *entry;
+	struct stat st;
+	DIR *dir = NULL;
+
+	/* the directory of a single thread has three links */
+	if (!stat(path, &st) && st.st_nlink > 3)
+		dir = opendir(path);
+	free(path);
+	while (dir && !thread && (entry = readdir(dir))) {
+		path = path_of("/proc/%s/task/%s/fd", process, entry->d_name);
+		if (isdigit((unsigned char)*entry->d_name) && has_entries(path))
+			thread = format("%s/task/%s", process, entry->d_name);
+		free(path);
+	}
+	if (dir)
+		closedir(dir);
+	return thread;
+}
+
+/*
+ * Read the links and open no file: a file system that a program serves could hang. Return
+ * false if the thread has no files.
+ */
+static bool walk_files(pid_t pid, const char *thread, const char *prefix,
+		       void (*each)(pid_t pid, const char *fdinfo, void *arg),
+		       void *arg)
+{
+	char *path = path_of("/proc/%s/fd", thread), link[32], *text;
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool found = false;
 	ssize_t length;
 
 	free(path);
-	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
+	while (dir && (entry = readdir(dir))) {
+		found |= *entry->d_name != '.';
 		length = readlinkat(dirfd(dir), entry->d_name, link,
 				    sizeof(link) - 1);
 		link[length > 0 ? length : 0] = '\0';
 		if (strncmp(link, prefix, strlen(prefix)))
 			continue;
-		text = read_text("/proc/%d/fdinfo/%s", pid, entry->d_name);
+		text = read_text("/proc/%s/fdinfo/%s", thread, entry->d_name);
 		if (text)
 			each(pid, text, arg);
 		free(text);
 	}
-	closedir(dir);
+	if (dir)
+		closedir(dir);
+	return found || !dir;
+}
+
+static void walk_process(const char *process, const char *prefix,
+			 void (*each)(pid_t pid, const char *fdinfo, void *arg),
+			 void *arg)
+{
+	char *thread;
+
+	if (walk_files(atoi(process), process, prefix, each, arg))
+		return;
+	thread = thread_with_files(process);
+	if (thread)
+		walk_files(atoi(process), thread, prefix, each, arg);
+	free(thread);
 }
 
 /* Call a function with the fdinfo of each open file whose name begins with @prefix. */
@@ -149,7 +206,7 @@ void fdinfo_walk(const char *prefix,
 
 	while (proc && (entry = readdir(proc))) {
 		if (isdigit((unsigned char)*entry->d_name))
-			walk_process(atoi(entry->d_name), prefix, each, arg);
+			walk_process(entry->d_name, prefix, each, arg);
 	}
 	if (proc)
 		closedir(proc);
@@ -270,8 +327,10 @@ void users_read(struct snapshot *s)
 	struct user *u;
 	size_t i;
 
+	/* A process that has just ended has no user. */
 	for (i = 0; !text && i < s->nr_contexts; i++)
-		add_to_user(s, &s->contexts[i]);
+		if (s->contexts[i].uid != UNKNOWN)
+			add_to_user(s, &s->contexts[i]);
 	if (!text)
 		return;
 	for (line = strtok_r(text, "\n", &save); line;

@@ -133,6 +133,14 @@ bool path_exists(const char *fmt, ...)
 	return exists;
 }
 
+/* Return why the files of debugfs cannot be read. */
+const char *why_hidden(void)
+{
+	return geteuid() ?
+		       "only root may read them" :
+		       "debugfs is not mounted at /sys/kernel/debug, or the kernel is locked down";
+}
+
 /* Copy the last name of the path in a symbolic link; nothing if there is no link. */
 void read_link(char *word, size_t size, const char *fmt, ...)
 {

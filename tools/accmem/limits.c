@@ -43,9 +43,9 @@ static int show(const struct options *o, void *arg)
 	size_t i;
 
 	(void)arg;
-	limits_read(&s);
-	if (s.limits[0] == UNKNOWN)
+	if (!path_exists(PARAMETERS))
 		return no_devices();
+	limits_read(&s);
 	if (o->json) {
 		json_print(json_of_limits(&s));
 		return STATUS_OK;

@@ -108,8 +108,8 @@ static void cells_print(struct cells *c, const char *device)
 
 static int failed(const char *device)
 {
-	fprintf(stderr, "accmem: map: %s: %s%s\n", device, strerror(errno),
-		errno == EACCES ? ": only root may read the map" : "");
+	fprintf(stderr, "accmem: map: the runs of %s: %s: %s\n", device,
+		strerror(errno), why_hidden());
 	return STATUS_FAILED;
 }
 

@@ -461,10 +461,18 @@ static bool close_temp(FILE *f)
 /* Write a new file, and give it the name of the old one when it is complete. */
 static int write_file(const char *path, struct snapshot *s)
 {
-	char *temp;
-	FILE *f = open_temp(path, &temp);
 	int status = STATUS_OK;
+	struct stat st;
+	char *temp;
+	FILE *f;
 
+	/* rename() would also take the place of a device file or of a link */
+	if (!lstat(path, &st) && !S_ISREG(st.st_mode)) {
+		fprintf(stderr, "accmem: metrics: %s is not a regular file\n",
+			path);
+		return STATUS_FAILED;
+	}
+	f = open_temp(path, &temp);
 	if (f)
 		print_metrics(f, s);
 	if (!f || !close_temp(f) || rename(temp, path)) {

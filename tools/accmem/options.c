@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "accmem.h"
@@ -111,7 +112,8 @@ bool size_parse(const char *text, uint64_t *size)
 	char *end;
 
 	errno = 0;
-	*size = strtoull(text, &end, 0);
+	/* a zero before a number does not make it octal */
+	*size = strtoull(text, &end, strncasecmp(text, "0x", 2) ? 10 : 16);
 	if (errno || !isdigit((unsigned char)*text) || end == text)
 		return false;
 	suffix = *end ? strchr(suffixes, *end) : NULL;

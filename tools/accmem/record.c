@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -23,7 +24,8 @@
 #include "accmem.h"
 #include "record.h"
 
-#define OUTPUT "accmem.trace"
+static char default_output[] = "accmem.trace";
+
 #define BUFFER (4ull << 20)
 #define BUFFER_LEAST 4096ull
 #define BUFFER_MOST (1ull << 30)
@@ -87,11 +89,15 @@ static void catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = SA_RESTART };
+				    .sa_flags = SA_RESTART },
+			 old;
 	size_t i;
 
+	/* A signal that is ignored stays ignored, as nohup(1) wants. */
 	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		sigaction(numbers[i], &action, NULL);
+		if (!sigaction(numbers[i], NULL, &old) &&
+		    old.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -165,10 +171,31 @@ static bool add_threads(struct recording *r)
 	return true;
 }
 
+/*
+ * Open the trace, and leave an old one as it is until the recording begins. Nobody has named
+ * the default, so it must not be the link of another user.
+ */
 static bool open_output(struct recording *r)
 {
-	r->file = strcmp(r->output, "-") ? fopen(r->output, "we") : stdout;
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC, fd;
+
+	if (!strcmp(r->output, "-")) {
+		r->file = stdout;
+		return true;
+	}
+	if (r->output == default_output)
+		flags |= O_NOFOLLOW;
+	fd = open(r->output, flags, 0666);
+	if (fd >= 0)
+		r->file = fdopen(fd, "w");
 	return r->file || failed(r->output);
+}
+
+/* Remove an old trace. A pipe and the like cannot be truncated (EINVAL). */
+static bool empty_output(struct recording *r)
+{
+	return r->file == stdout || !ftruncate(fileno(r->file), 0) ||
+	       errno == EINVAL || failed(r->output);
 }
 
 static bool flush_output(struct recording *r)
@@ -221,7 +248,7 @@ static bool record_until_end(struct recording *r)
 	bool ok = true;
 
 	while (ok && !process.revents && signals < (r->command ? 2 : 1)) {
-		if (signals != seen)
+		if (r->command && signals != seen)
 			kill(r->pid, SIGTERM);
 		seen = signals;
 		poll(&process, 1, PERIOD_MS);
@@ -255,13 +282,15 @@ static bool report(struct recording *r)
 	return !lost;
 }
 
-static void begin_trace(struct recording *r)
+static bool begin_trace(struct recording *r)
 {
-	r->lines = lines_new(r->file);
+	if (!empty_output(r))
+		return false;
 	fputs("# accmem record", r->file);
 	if (r->device_name)
 		fprintf(r->file, " --device %s", r->device_name);
 	fputc('\n', r->file);
+	return true;
 }
 
 static bool watch_process(struct recording *r)
@@ -282,26 +311,30 @@ static bool record(struct recording *r)
 	r->tracing = tracing_start(r->device, r->pid || r->command, r->buffer);
 	if (!r->tracing || !open_output(r))
 		return false;
-	begin_trace(r);
+	r->lines = lines_new(r->file);
 	if (!watch_process(r))
 		return false;
 	r->events = events_new();
-	if (!start_command(r))
+	if (!start_command(r) || !begin_trace(r))
 		return false;
 	ok = record_until_end(r);
 	return report(r) && ok;
 }
 
-/* Print how the command has ended, unless it ended well or runs on. */
+/* Print how the command has ended, unless it ended well. */
 static void end_command(struct recording *r)
 {
 	int status;
 
 	if (r->gate >= 0)
 		close(r->gate);
-	if (!r->started || waitpid(r->pid, &status, WNOHANG) != r->pid)
+	if (!r->started)
 		return;
-	if (WIFSIGNALED(status))
+	if (waitpid(r->pid, &status, WNOHANG) != r->pid)
+		fprintf(stderr,
+			"accmem: record: %s: process %d goes on, and is not recorded any more\n",
+			r->command[0], r->pid);
+	else if (WIFSIGNALED(status))
 		fprintf(stderr, "accmem: record: %s: ended by signal %d\n",
 			r->command[0], WTERMSIG(status));
 	else if (WEXITSTATUS(status))
@@ -414,7 +447,7 @@ static int convert(struct recording *r)
 {
 	bool ok;
 
-	if (!open_output(r))
+	if (!open_output(r) || !empty_output(r))
 		return STATUS_FAILED;
 	tmem_record(stdin, r->file, r->context, r->columns);
 	ok = flush_output(r);
@@ -434,7 +467,7 @@ int command_record(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (!r.output)
-		r.output = r.tmem ? "-" : OUTPUT;
+		r.output = r.tmem ? "-" : default_output;
 	if (r.tmem)
 		return convert(&r);
 	status = snapshot_with(&s, r.device_name);

@@ -4,8 +4,7 @@
  *
  * The command adds the preload library and its settings to the environment, and executes
  * the program. A program into which the library cannot be preloaded runs without it: a
- * static program, a program with other privileges than its caller, or a program for
- * another machine.
+ * static program, a program with other privileges than its caller, or a 32-bit program.
  */
 #include <elf.h>
 #include <errno.h>

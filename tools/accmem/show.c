@@ -15,7 +15,8 @@
 #define BAR_MOST 120
 
 static const char usage[] =
-	"usage: accmem [--json] [--watch[=SECONDS]] [COMMAND [ARGUMENT...]]\n"
+	"usage: accmem [--json] [--watch[=SECONDS]]\n"
+	"       accmem COMMAND [ARGUMENT...]\n"
 	"Without a command: the devices, who uses them, who waits, and the limits.\n"
 	"  --json             as one line of JSON\n"
 	"  --watch[=SECONDS]  again and again, every 2 seconds\n"
@@ -249,7 +250,8 @@ static void show_text(const struct snapshot *s)
 	show_waiters(s);
 	show_limits(s);
 	if (!s->all)
-		puts("\nRoot also sees other users, and the states of the memory.");
+		printf("\nOther users, and the states of the memory: %s.\n",
+		       why_hidden());
 }
 
 static int show(const struct options *o, void *arg)

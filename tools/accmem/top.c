@@ -202,6 +202,15 @@ static void draw_streams(const struct top *t, const char *device, int first,
 	free(text);
 }
 
+static void draw_hidden(const struct top *t, int first, size_t *nr,
+			const char *what)
+{
+	char *detail = format("The %s: %s.", what, why_hidden());
+
+	draw_detail(t, first, nr, detail);
+	free(detail);
+}
+
 static void draw_buffers(const struct top *t, const char *device, int first,
 			 size_t *nr)
 {
@@ -210,7 +219,7 @@ static void draw_buffers(const struct top *t, const char *device, int first,
 	char *detail, size[16];
 
 	if (!buffers_read(&buffers, &nr_buffers, device))
-		draw_detail(t, first, nr, "Only root may read the buffers.");
+		draw_hidden(t, first, nr, "buffers");
 	for (i = 0; i < nr_buffers; i++) {
 		const struct buffer *b = &buffers[i];
 
@@ -260,8 +269,7 @@ static void draw_tmem(const struct top *t, const char *device, int first,
 	size_t nr_list = 0, i, n;
 
 	if (!tmem_read(&list, &nr_list, device))
-		draw_detail(t, first, nr,
-			    "Only root may read the Tensor Memory.");
+		draw_hidden(t, first, nr, "SMs");
 	for (i = 0; i < nr_list; i++) {
 		if (!is_opened(t, device, list[i].context))
 			continue;

@@ -66,11 +66,11 @@ static bool failed(const char *what)
 static int remove_stale(const char *name, void *arg)
 {
 	struct tracefs_instance *instance;
-	int pid;
+	int pid, end = 0;
 
 	(void)arg;
-	if (sscanf(name, INSTANCE "%d", &pid) != 1 || pid <= 0 ||
-	    !kill(pid, 0) || errno != ESRCH)
+	if (sscanf(name, INSTANCE "%d%n", &pid, &end) != 1 || name[end] ||
+	    pid <= 0 || !kill(pid, 0) || errno != ESRCH)
 		return 0;
 	instance = tracefs_instance_alloc(NULL, name);
 	if (instance) {

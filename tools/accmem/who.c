@@ -159,8 +159,9 @@ static void show_buffers(const struct found *f)
 static int show_text(const struct found *f, const struct who *who)
 {
 	if (who->by_address && f->denied && !f->nr_buffers) {
-		fputs("accmem: who: only root may read the buffers of all contexts\n",
-		      stderr);
+		fprintf(stderr,
+			"accmem: who: the buffers of all contexts: %s\n",
+			why_hidden());
 		return STATUS_FAILED;
 	}
 	if (!f->nr_contexts && !f->nr_buffers) {

@@ -7,6 +7,9 @@
  *   hold mapped PATH	a mapping, the file closed
  *   hold pinned PATH	pages in a pipe, file and mapping gone
  *   hold detached PATH	a freed buffer that is still mapped
+ *   hold exported PATH	a dma-buf, file and mapping gone
+ *   hold imported PATH	an import; the exporter's file and the dma-buf are closed
+ *   hold thread PATH	a context with a buffer, in a process whose first thread has ended
  *   hold pending PATH	a freed buffer that waits for a position of a stream
  *   hold waiting PATH BYTES	an ALLOC that waits for BYTES of memory
  *   hold touch PATH BYTES	allocates and touches; prints how many bytes were
@@ -14,12 +17,14 @@
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
  *   hold uncached PATH	writes to a write-combining buffer, or prints the errno of ALLOC
  *
- * The first seven print "held" and stay until their input ends. BYTES is the size of the
+ * The first ten print "held" and stay until their input ends. BYTES is the size of the
  * buffer, 2 MiB if it is left out. Then open prints "lost" if the device has lost the
  * buffer's memory, else "kept".
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +77,63 @@ static void pend(int fd, const struct accmem_alloc *a)
 		fail("FREE", -err);
 }
 
+/* Export a buffer, and close the file and the mapping of its context. */
+static int leave_export(int fd, const struct accmem_alloc *a, void *p,
+			uint64_t bytes)
+{
+	struct accmem_export_buffer e = { .size = sizeof(e),
+					  .address = a->address };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_EXPORT, &e);
+
+	if (err)
+		fail("EXPORT", -err);
+	munmap(p, bytes);
+	close(fd);
+	return e.fd;
+}
+
+/* Import a dma-buf into a new context, and close it. */
+static void import(const char *path, int dma_buf)
+{
+	struct accmem_import_buffer i = { .size = sizeof(i), .fd = dma_buf };
+	int fd = accmem_dev_open(path, O_RDWR), err;
+
+	err = fd < 0 ? fd : accmem_ioctl(fd, ACCMEM_IOC_IMPORT, &i);
+	if (err)
+		fail("IMPORT", -err);
+	close(dma_buf);
+}
+
+static bool first_thread_has_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) && *entry->d_name == '.')
+		;
+	if (dir)
+		closedir(dir);
+	return dir && entry;
+}
+
+static void *stay_alone(void *unused)
+{
+	(void)unused;
+	while (first_thread_has_files())
+		usleep(1000);
+	stay();
+	exit(0);
+}
+
+static void end_first_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, stay_alone, NULL))
+		fail("pthread_create", EAGAIN);
+	pthread_exit(NULL);
+}
+
 static int waiter_fd;
 
 static void *wait_for_memory(void *arg)
@@ -100,8 +162,8 @@ static void wait_for(int fd, uint64_t bytes)
 }
 
 /* Bring a buffer into the state that @how names. Return false if @how names no state. */
-static bool hold(const char *how, int fd, const struct accmem_alloc *a, void *p,
-		 uint64_t bytes)
+static bool hold(const char *how, const char *path, int fd,
+		 const struct accmem_alloc *a, void *p, uint64_t bytes)
 {
 	struct iovec iov = { .iov_base = p, .iov_len = 65536 };
 	struct accmem_alloc second;
@@ -116,6 +178,13 @@ static bool hold(const char *how, int fd, const struct accmem_alloc *a, void *p,
 		close(fd);
 	} else if (!strcmp(how, "detached")) {
 		accmem_ioctl_free(fd, a->address);
+	} else if (!strcmp(how, "exported")) {
+		leave_export(fd, a, p, bytes);
+	} else if (!strcmp(how, "imported")) {
+		import(path, leave_export(fd, a, p, bytes));
+	} else if (!strcmp(how, "thread")) {
+		munmap(p, bytes);
+		end_first_thread();
 	} else if (!strcmp(how, "pending")) {
 		munmap(p, bytes);
 		pend(fd, a);
@@ -182,7 +251,7 @@ int main(int argc, char **argv)
 	}
 	p = map(fd, &a, bytes);
 	memset(p, 1, bytes);
-	if (!hold(argv[1], fd, &a, p, bytes))
+	if (!hold(argv[1], argv[2], fd, &a, p, bytes))
 		return 2;
 	stay();
 	if (!strcmp(argv[1], "open"))

@@ -3,11 +3,13 @@
  * accmem replay: replay traces of allocations, over lib/ or on a device, or traces of the
  * Tensor Memory calls of CTAs. The first line of the first trace tells which.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <linux/accmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../accmem.h"
 #include "../tmem/tmem.h"
@@ -206,6 +208,33 @@ static bool is_tmem_line(const char *text)
 	return false;
 }
 
+/*
+ * Return the path of a trace that can be opened again: @path, or that of a copy, which exists
+ * until the command ends. A pipe has its bytes only once.
+ */
+static const char *reopened(const char *path)
+{
+	FILE *from, *copy;
+	char text[65536];
+	struct stat st;
+	size_t n;
+
+	if (stat(path, &st) || !S_ISFIFO(st.st_mode))
+		return path;
+	from = fopen(path, "re");
+	copy = tmpfile();
+	while (from && copy && (n = fread(text, 1, sizeof(text), from)) > 0 &&
+	       fwrite(text, 1, n, copy) == n)
+		;
+	if (!from || !copy || ferror(from) || fflush(copy) || ferror(copy)) {
+		fprintf(stderr, "accmem: replay: %s: %s\n", path,
+			strerror(errno));
+		exit(2);
+	}
+	fclose(from);
+	return format("/proc/self/fd/%d", fileno(copy));
+}
+
 /* Return the kind of a trace; KIND_BUFFERS if the file cannot be read. */
 static int kind_of(const char *path)
 {
@@ -237,9 +266,12 @@ int command_replay(int argc, char **argv)
 	};
 	int status = parse(&c, argc, argv), kind;
 	const char *misplaced;
+	int i;
 
 	if (status >= 0)
 		return status;
+	for (i = optind; i < argc; i++)
+		argv[i] = (char *)reopened(argv[i]);
 	kind = kind_of(argv[optind]);
 	misplaced = c.option_of[KIND_BUFFERS + KIND_TMEM - kind];
 	if (misplaced) {

@@ -51,7 +51,7 @@ static void add_event(struct trace *t, struct reader *r, char *text)
 
 	if (kind != 'a' && kind != 'f')
 		bad(r, "neither a nor f");
-	e.id = number(r, &text, ID_LIMIT);
+	e.id = number(r, &text, ID_LIMIT - 1);
 	if (kind == 'a') {
 		e.bytes = number(r, &text, 1ull << 44);
 		if (!e.bytes)

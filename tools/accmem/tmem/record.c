@@ -272,13 +272,26 @@ static void on_event(struct recorder *r, const char *name, const char *text)
 	r->cause = r->now;
 }
 
+/* Return where @text is in @line for the last time, or NULL. */
+static const char *last_in(const char *line, const char *text)
+{
+	const char *at = strstr(line, text), *last = NULL;
+
+	for (; at; at = strstr(at + 1, text))
+		last = at;
+	return last;
+}
+
 static void on_line(struct recorder *r, const char *line)
 {
 	static const char prefix[] = " accmem_tmem_";
-	const char *name = strstr(line, prefix), *text;
+	const char *name, *text;
 	uint64_t now;
 
-	if (strstr(line, "[LOST ") || strstr(line, "LOST EVENTS"))
+	/* The name of a process, which comes first, may look like an event. */
+	name = last_in(line, prefix);
+	if (!strncmp(line, "CPU:", 4) &&
+	    (strstr(line, "[LOST ") || strstr(line, "EVENTS DROPPED")))
 		die("line %lu: events were lost: make buffer_size_kb larger",
 		    r->number);
 	text = name ? strchr(name, ':') : NULL;
