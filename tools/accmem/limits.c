@@ -5,6 +5,7 @@
  * The kernel parses the values. All names are checked before the first value is written.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +23,10 @@ static const char usage[] =
 
 static const char *limit_text(size_t i, uint64_t value, char text[32])
 {
-	if (value)
-		return number_text(value, text);
+	if (value) {
+		snprintf(text, 32, "%" PRIu64, value);
+		return text;
+	}
 	if (!strcmp(limit_names[i], "max_resident_bytes"))
 		return "0 (half of the RAM)";
 	if (!strcmp(limit_names[i], "max_resident_bytes_per_user"))

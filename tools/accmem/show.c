@@ -249,7 +249,9 @@ static void show_text(const struct snapshot *s)
 	show_users(s);
 	show_waiters(s);
 	show_limits(s);
-	if (!s->all)
+	if (!s->all && geteuid())
+		puts("\nRoot also sees other users, and the states of the memory.");
+	else if (!s->all)
 		printf("\nOther users, and the states of the memory: %s.\n",
 		       why_hidden());
 }
