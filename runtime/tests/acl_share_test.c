@@ -4,6 +4,7 @@
  * in $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -316,6 +317,39 @@ static void a_name_is_of_one_process(void)
 	CHECK_EQ(aclrtFreePhysical(handle), 0);
 }
 
+static unsigned int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int count = 0;
+
+	CHECK(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* The exporting process keeps no descriptors of processes that have ended. */
+static void names_of_processes_that_have_ended_are_forgotten(void)
+{
+	aclrtDrvMemHandle handle = new_handle();
+	uint64_t number = export_handle(handle, 0);
+	unsigned int before = count_fds(), i;
+	struct other other;
+
+	for (i = 0; i < 20; i++) {
+		other = other_start(imports_when_told_to);
+		CHECK_EQ(aclrtMemSetPidToShareableHandle(number, &other.pid, 1),
+			 0);
+		CHECK_EQ(aclrtMemSetPidToShareableHandle(number, &other.pid, 1),
+			 0);
+		tell(other.socket, 0);
+		other_end(&other);
+	}
+	CHECK(count_fds() <= before + 1);
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+}
+
 static void names_what_is_not_its_own(int socket)
 {
 	int32_t pid = getpid();
@@ -483,6 +517,31 @@ static void another_user_gets_nothing(void)
 	other_end(&other);
 	CHECK_EQ(aclrtFreePhysical(handle), 0);
 }
+
+/* Exports, and exports again as another user. */
+static void exports_as_two_users(int socket)
+{
+	const uint64_t any = ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION;
+
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	export_handle(new_handle(), any);
+	CHECK_EQ(seteuid(65534), 0);
+	tell(socket, export_handle(new_handle(), any));
+	hear(socket);
+}
+
+static void a_process_that_changes_its_user_exports_to_the_new_one(void)
+{
+	struct other other = other_start(exports_as_two_users);
+	uint64_t number = hear(other.socket);
+
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(seteuid(65534), 0);
+	CHECK_EQ(import_number(number), 0);
+	CHECK_EQ(seteuid(0), 0);
+	tell(other.socket, 0);
+	other_end(&other);
+}
 #endif
 
 int main(void)
@@ -493,6 +552,7 @@ int main(void)
 		ROW(a_flag_admits_any_process),
 		ROW(silent_peers_and_signals_hold_up_nobody),
 		ROW(a_name_is_of_one_process),
+		ROW(names_of_processes_that_have_ended_are_forgotten),
 		ROW(wrong_arguments_are_refused),
 		ROW(the_end_of_a_process_ends_its_exports),
 		ROW(a_child_exports_for_itself),
@@ -501,6 +561,7 @@ int main(void)
 		ROW(a_driver_without_exports_is_reported),
 #else
 		ROW(another_user_gets_nothing),
+		ROW(a_process_that_changes_its_user_exports_to_the_new_one),
 #endif
 	};
 

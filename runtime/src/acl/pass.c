@@ -2,7 +2,7 @@
 /*
  * The calls of the ACL front-end that pass handles from one process to another.
  *
- * Locking: that of map.c and share.c.
+ * Locking: that of physical.c and share.c.
  */
 #include <errno.h>
 #include <string.h>

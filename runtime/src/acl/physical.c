@@ -370,6 +370,9 @@ int accmem_acl_handle_map(struct acl_handle *h, unsigned char *target)
 		   target) == MAP_FAILED) {
 		ret = -errno;
 		munmap(pointer, h->size);
+		/* the kernel may have unmapped the target before it failed */
+		mmap(target, h->size, PROT_NONE,
+		     ACL_RESERVED_FLAGS | MAP_FIXED_NOREPLACE, -1, 0);
 		return ret;
 	}
 	h->at = target;

@@ -14,7 +14,7 @@
 /**
  * struct acl_handle - memory that can be mapped in a reservation
  * @device: device of the memory
- * @process: process that allocated the memory
+ * @process: process that allocated or imported the memory
  * @pointer: pointer of the allocation in the device's pool
  * @size: bytes
  * @at: address where the memory is mapped, or NULL

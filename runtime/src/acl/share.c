@@ -10,7 +10,7 @@
  *
  * A named process is kept as an id and a pidfd, since a later process may get the same id.
  *
- * Locking: accmem_acl_shares_lock protects the shares.
+ * Locking: accmem_acl_shares_lock protects the shares, and the connections against fork().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -90,11 +90,12 @@ static void share_free(struct share *share)
 	free(share);
 }
 
-static bool is_alive(const struct named *named)
+/* Returns 1 if the process has ended, 0 if it is alive, -1 if that is not known. */
+static int has_ended(const struct named *named)
 {
 	struct pollfd end = { .fd = named->pidfd, .events = POLLIN };
 
-	return !poll(&end, 1, 0);
+	return poll(&end, 1, 0);
 }
 
 static bool may_import(const struct share *share, pid_t pid)
@@ -102,7 +103,7 @@ static bool may_import(const struct share *share, pid_t pid)
 	size_t i;
 
 	for (i = 0; i < share->nr_named; i++)
-		if (share->named[i].pid == pid && is_alive(&share->named[i]))
+		if (share->named[i].pid == pid && !has_ended(&share->named[i]))
 			return true;
 	return share->any;
 }
@@ -116,12 +117,10 @@ static void serve(int connection)
 
 	if (pid <= 0)
 		return;
-	pthread_mutex_lock(&accmem_acl_shares_lock);
 	share = *share_find(number);
 	accmem_acl_socket_answer(connection, share && may_import(share, pid) ?
 						     share->fd :
 						     -1);
-	pthread_mutex_unlock(&accmem_acl_shares_lock);
 }
 
 /**
@@ -136,65 +135,103 @@ struct peers {
 	unsigned int count;
 };
 
-static void peer_close(struct peers *peers, unsigned int i)
-{
-	unsigned int behind = peers->count - i;
+/* Changed by the thread, under accmem_acl_shares_lock. */
+static struct peers peers;
 
-	close(peers->fds[i].fd);
-	memmove(&peers->fds[i], &peers->fds[i + 1],
-		behind * sizeof(*peers->fds));
-	memmove(&peers->until[i], &peers->until[i + 1],
-		behind * sizeof(*peers->until));
-	peers->count--;
+/* Remove a connection, and return its descriptor. */
+static int peer_remove(unsigned int i)
+{
+	unsigned int behind = peers.count - i;
+	int fd = peers.fds[i].fd;
+
+	memmove(&peers.fds[i], &peers.fds[i + 1], behind * sizeof(*peers.fds));
+	memmove(&peers.until[i], &peers.until[i + 1],
+		behind * sizeof(*peers.until));
+	peers.count--;
+	return fd;
 }
 
-/* Serve the connections that have a request, and close those that are too old. */
-static void peers_serve(struct peers *peers)
+/*
+ * Serve the connections that have a request. Remove these, and those that are too old. Returns
+ * the number of the descriptors that are to be closed.
+ */
+static unsigned int peers_serve(int *closing)
 {
 	const int64_t now = accmem_acl_socket_now_ms();
-	unsigned int i = 1;
+	unsigned int i = 1, n = 0;
 
-	while (i <= peers->count) {
-		if (peers->fds[i].revents)
-			serve(peers->fds[i].fd);
-		if (peers->fds[i].revents || now >= peers->until[i])
-			peer_close(peers, i);
+	pthread_mutex_lock(&accmem_acl_shares_lock);
+	while (i <= peers.count) {
+		if (peers.fds[i].revents)
+			serve(peers.fds[i].fd);
+		if (peers.fds[i].revents || now >= peers.until[i])
+			closing[n++] = peer_remove(i);
 		else
 			i++;
 	}
+	pthread_mutex_unlock(&accmem_acl_shares_lock);
+	return n;
 }
 
-/* The oldest connection is closed for a new one. False: the socket is no more. */
-static bool peer_accept(struct peers *peers)
+/*
+ * Accept a connection. If there are MAX_PEERS, the oldest is closed. Returns 0 or a negative
+ * errno value.
+ */
+static int peer_accept(void)
 {
-	int fd = accept4(peers->fds[0].fd, NULL, NULL, SOCK_CLOEXEC);
+	int fd = accmem_acl_socket_accept(peers.fds[0].fd), oldest = -1;
 
-	if (fd < 0 && (errno == EBADF || errno == ENOTSOCK || errno == EINVAL))
-		return false;
-	if (fd < 0) {
-		/* too many open files, or a peer that has gone */
-		poll(NULL, 0, PAUSE_MS);
-		return true;
-	}
-	if (peers->count == MAX_PEERS)
-		peer_close(peers, 1);
-	peers->count++;
-	peers->fds[peers->count] =
-		(struct pollfd){ .fd = fd, .events = POLLIN };
-	peers->until[peers->count] = accmem_acl_socket_now_ms() + PATIENCE_MS;
-	return true;
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&accmem_acl_shares_lock);
+	if (peers.count == MAX_PEERS)
+		oldest = peer_remove(1);
+	peers.count++;
+	peers.fds[peers.count] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	peers.until[peers.count] = accmem_acl_socket_now_ms() + PATIENCE_MS;
+	pthread_mutex_unlock(&accmem_acl_shares_lock);
+	if (oldest >= 0)
+		close(oldest);
+	return 0;
 }
 
-static void *server_work(void *argument)
+/*
+ * Returns 0; a negative errno value if poll() failed, or no connection could be accepted. A
+ * descriptor is closed without the lock, since the close may take long.
+ */
+static int server_turn(void)
 {
-	struct peers peers = {
-		.fds[0] = { .fd = (intptr_t)argument, .events = POLLIN },
-	};
+	int closing[MAX_PEERS];
+	unsigned int n;
 
+	if (poll(peers.fds, 1 + peers.count, peers.count ? PAUSE_MS : -1) < 0)
+		return -EAGAIN;
+	n = peers_serve(closing);
+	while (n--)
+		close(closing[n]);
+	return peers.fds[0].revents ? peer_accept() : 0;
+}
+
+/* The program has closed the socket, or has another file in its place. */
+static bool is_closed(int error)
+{
+	return error == -EBADF || error == -ENOTSOCK || error == -EINVAL;
+}
+
+static void *server_work(void *unused)
+{
+	int ret;
+
+	(void)unused;
 	do {
-		poll(peers.fds, 1 + peers.count, peers.count ? PAUSE_MS : -1);
-		peers_serve(&peers);
-	} while (!peers.fds[0].revents || peer_accept(&peers));
+		ret = server_turn();
+		/* too many open files, or a peer that has gone */
+		if (ret && ret != -EACCES)
+			poll(NULL, 0, PAUSE_MS);
+	} while (!is_closed(ret));
+	pthread_mutex_lock(&accmem_acl_shares_lock);
+	server = -1;
+	pthread_mutex_unlock(&accmem_acl_shares_lock);
 	return NULL;
 }
 
@@ -207,7 +244,8 @@ static int server_start_thread(int fd)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&thread, NULL, server_work, (void *)(intptr_t)fd);
+	peers.fds[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	ret = pthread_create(&thread, NULL, server_work, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!ret)
 		pthread_detach(thread);
@@ -218,8 +256,10 @@ static int server_start(void)
 {
 	int fd, ret;
 
-	if (server >= 0)
+	if (server >= 0) {
+		accmem_acl_socket_renew(server);
 		return 0;
+	}
 	fd = accmem_acl_socket_listen(&server_base);
 	if (fd < 0)
 		return fd;
@@ -293,6 +333,8 @@ void accmem_acl_shares_disown(void)
 		shares = share->next;
 		share_free(share);
 	}
+	while (peers.count)
+		accmem_close_locked(peer_remove(peers.count));
 	if (server >= 0)
 		accmem_close_locked(server);
 	server = -1;
@@ -320,19 +362,42 @@ static int named_open(const int32_t *pids, size_t count, struct named **result)
 	return 0;
 }
 
+/* Forget the processes that have ended. */
+static void share_prune(struct share *share)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < share->nr_named; i++) {
+		if (has_ended(&share->named[i]) > 0)
+			accmem_close_locked(share->named[i].pidfd);
+		else
+			share->named[kept++] = share->named[i];
+	}
+	share->nr_named = kept;
+}
+
 static int share_name(uint64_t number, const struct named *named, size_t count)
 {
 	struct share *share = *share_find(number);
 	struct named *all;
+	size_t i, n;
 
 	if (!share)
 		return -ENOENT;
+	share_prune(share);
 	all = reallocarray(share->named, share->nr_named + count, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
-	memcpy(all + share->nr_named, named, count * sizeof(*named));
 	share->named = all;
-	share->nr_named += count;
+	for (i = 0; i < count; i++) {
+		for (n = 0; n < share->nr_named && all[n].pid != named[i].pid;
+		     n++)
+			;
+		if (n < share->nr_named)
+			accmem_close_locked(named[i].pidfd);
+		else
+			all[share->nr_named++] = named[i];
+	}
 	return 0;
 }
 

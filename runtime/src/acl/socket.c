@@ -6,10 +6,12 @@
  * A process answers only processes of its own effective user, and accepts only answers of
  * such processes. The kernel reports the user and the process id of the peer (SO_PEERCRED).
  * The exporting process waits 1 second for a request, the importing process 10 seconds for an
- * answer. No call blocks, so that signals and stops of a process do not end a wait early.
+ * answer. The sockets do not block, and each wait is repeated until its deadline, so that a
+ * signal does not end it.
  *
- * A peer of any user can send a descriptor whose last close takes long, and so delay the
- * answers. Linux 6.16 and later refuse such descriptors (SO_PASSRIGHTS).
+ * Before Linux 6.16 a peer of any user can send a descriptor whose last close takes as long as
+ * the peer likes, and so stop the answers. Later kernels refuse such descriptors
+ * (SO_PASSRIGHTS).
  *
  * Locking: none.
  */
@@ -30,6 +32,8 @@
 #define BACKLOG 64
 #define FETCH_MS 10000
 #define FULL_MS 10 /* between two tries to connect, while the backlog is full */
+#define TRIES \
+	4 /* an exporting process with many connections closes the oldest */
 
 /* since Linux 6.16 */
 #ifndef SO_PASSRIGHTS
@@ -120,6 +124,11 @@ int accmem_acl_socket_listen(uint64_t *base)
 	return ret;
 }
 
+int accmem_acl_socket_renew(int socket)
+{
+	return listen(socket, BACKLOG) ? -errno : 0;
+}
+
 static int peer_of(int socket, struct ucred *peer)
 {
 	socklen_t length = sizeof(*peer);
@@ -127,6 +136,21 @@ static int peer_of(int socket, struct ucred *peer)
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, peer, &length))
 		return -errno;
 	return peer->uid == geteuid() ? 0 : -EACCES;
+}
+
+int accmem_acl_socket_accept(int socket)
+{
+	int fd = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
+	struct ucred peer;
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = peer_of(fd, &peer);
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
 }
 
 pid_t accmem_acl_socket_request(int connection, uint64_t *handle)
@@ -220,9 +244,8 @@ static int connect_by(int fd, const struct sockaddr_un *name, socklen_t length,
 	return 0;
 }
 
-static int fetch(int fd, uint64_t handle)
+static int fetch_by(int fd, uint64_t handle, int64_t end)
 {
-	const int64_t end = accmem_acl_socket_now_ms() + FETCH_MS;
 	pid_t pid = handle >> ACL_SHARE_PID_SHIFT;
 	struct sockaddr_un name;
 	struct ucred peer;
@@ -244,7 +267,7 @@ static int fetch(int fd, uint64_t handle)
 	return ret ? ret : receive_fd(fd);
 }
 
-int accmem_acl_socket_fetch(uint64_t handle)
+static int fetch(uint64_t handle, int64_t end)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			0);
@@ -252,7 +275,19 @@ int accmem_acl_socket_fetch(uint64_t handle)
 
 	if (fd < 0)
 		return -errno;
-	ret = fetch(fd, handle);
+	ret = fetch_by(fd, handle, end);
 	close(fd);
 	return ret;
+}
+
+int accmem_acl_socket_fetch(uint64_t handle)
+{
+	const int64_t end = accmem_acl_socket_now_ms() + FETCH_MS;
+	int tries = 0, ret;
+
+	do {
+		ret = fetch(handle, end);
+	} while ((ret == -ECONNRESET || ret == -EPIPE) && ++tries < TRIES &&
+		 !poll(NULL, 0, FULL_MS));
+	return ret == -EPIPE ? -ECONNRESET : ret;
 }

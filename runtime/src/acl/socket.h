@@ -20,13 +20,24 @@
  */
 int accmem_acl_socket_listen(uint64_t *base);
 
+/*
+ * Let importing processes see the present user of this process: the kernel reports the user
+ * who has called listen(). Returns 0 or a negative errno value.
+ */
+int accmem_acl_socket_renew(int socket);
+
+/*
+ * Accept a connection. Returns its descriptor; -EACCES if the peer runs as another effective
+ * user; another negative errno value.
+ */
+int accmem_acl_socket_accept(int socket);
+
 /* A time in milliseconds, for deadlines */
 int64_t accmem_acl_socket_now_ms(void);
 
 /*
  * Read a request from a connection that has one. Returns the id of the process that
- * requests @handle; -EACCES if that process runs as another effective user; another
- * negative errno value.
+ * requests @handle, or a negative errno value.
  */
 pid_t accmem_acl_socket_request(int connection, uint64_t *handle);
 
@@ -36,8 +47,8 @@ void accmem_acl_socket_answer(int connection, int fd);
 /*
  * Get the descriptor of @handle from the process that exports it. Returns the descriptor;
  * -ECONNREFUSED if that process does not exist or exports nothing; -EACCES if it refuses, or
- * runs as another effective user; -ECONNRESET if it closes without an answer; -ETIMEDOUT;
- * another negative errno value.
+ * runs as another effective user; -ECONNRESET if it closes without an answer several times;
+ * -ETIMEDOUT; another negative errno value.
  */
 int accmem_acl_socket_fetch(uint64_t handle);
 
