@@ -17,9 +17,10 @@
  *
  * After fork(), a pool in the child allocates memory of the child's own. Allocations of
  * the parent stay accessible to the child as far as they were mapped. They belong to the
- * parent: the child may release them, which frees nothing. In the child the pool is
- * ACCMEM_POOL_PASSIVE. A pool that the child creates on an inherited context is PASSIVE,
- * too, if the parent has a pool on that context which is not DIRECT.
+ * parent: the child may release them, which frees nothing. In the child the pools of a
+ * context that the parent opened have no thread, and keep no memory that is released, except
+ * in threads' caches: the driver notifies only the parent when others wait. That holds for
+ * pools that the child creates, too. A child that allocates often opens a context of its own.
  */
 #ifndef ACCMEM_POOL_H
 #define ACCMEM_POOL_H
@@ -44,8 +45,9 @@ struct accmem_pool;
  * PASSIVE   Start no thread. Without this flag, a thread gives memory back when other
  *	     contexts, or requests of this pool, wait for memory. In a passive pool
  *	     accmem_pool_yield() does that for other contexts; the pool registers the
- *	     context for ACCMEM_IOC_PRESSURE without an eventfd, in place of an earlier
- *	     registration of the program. ACCMEM_POOL=passive sets the flag.
+ *	     context for ACCMEM_IOC_PRESSURE without an eventfd, in place of a
+ *	     registration of the program, which should make none. ACCMEM_POOL=passive
+ *	     sets the flag.
  *
  * ACCMEM_POOL may name several flags, separated by commas. A set-user-ID program ignores
  * it.
@@ -172,13 +174,14 @@ struct accmem_pool_request {
  * and fails then. Otherwise a call without ACCMEM_ALLOC_WAIT does not wait.
  *
  * A request with ACCMEM_ALLOC_WAIT gets a buffer of the driver, by a system call, even if
- * the pool has free memory. The call does the same and then waits. During the wait:
+ * the pool has free memory. The call first frees memory in the same way, and then waits.
+ * During the wait:
  * - The pool keeps no memory that is released, except in threads' caches and in front of
  *   such memory in a region.
  * - The pool's thread scans all pools of the context for memory to free: ten times a
  *   second at first, and at least once a second.
- * - If the thread cannot be started, the waiting call scans its own pool once a second,
- *   and then moves to the end of the queue.
+ * - If the thread cannot be started, the waiting call scans all pools of the context once
+ *   a second, and then moves to the end of the queue.
  * - A passive pool does not scan: memory that streams reach is freed by the next call
  *   that looks for it. At the deadline the call scans and tries once more.
  *
@@ -403,16 +406,21 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes);
  * A pool without ACCMEM_POOL_PASSIVE has a thread that does this: when a request of
  * another context begins to wait, and repeatedly while it waits (ten times a second at
  * first, and at least once a second). The thread starts when the pool has more than 2
- * MiB, or when caches have taken memory twice. If it cannot be started, later calls that
- * go beyond the caches try again; until then the pool keeps no memory that is released,
- * except in threads' caches.
+ * MiB, or when a cache takes memory while the pool already has some. If it cannot be
+ * started, later calls that go beyond the caches try again; until then the pool keeps no
+ * memory that is released, except in threads' caches.
  *
- * In a passive pool the program calls this function: the context's descriptor is readable
- * from the moment a request of another context begins to wait until this call. While the
- * request waits, the program calls the function after releases, too; ACCMEM_IOC_PRESSURE
- * tells how many requests wait.
+ * In a passive pool the program calls this function: the context's descriptor becomes
+ * readable when a request of another context begins to wait for memory. It is readable
+ * until this call, a call of ACCMEM_IOC_PRESSURE without flags, or the end of the wait.
+ * While the request waits, the program calls the function after releases, too;
+ * ACCMEM_IOC_PRESSURE tells how many requests wait.
  *
- * Return: bytes given back; 0 if no request waits, or if the pool has nothing to give back.
+ * The function frees what all pools of the context keep. In a child of fork() it does
+ * nothing if the parent opened the context.
+ *
+ * Return: bytes that the pools of the context gave back; 0 if no request waits, or if they
+ * have nothing to give back.
  */
 uint64_t accmem_pool_yield(struct accmem_pool *pool);
 

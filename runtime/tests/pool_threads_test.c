@@ -416,7 +416,8 @@ static void wait_for_threads(int count)
 	CHECK_EQ(count_threads(), count);
 }
 
-static void a_childs_pool_begins_threads(int wanted)
+/* Such a pool begins no thread, and keeps nothing that is released. */
+static void a_childs_pool_does_not_register(void)
 {
 	struct accmem_pool *pool;
 	int status, before;
@@ -429,7 +430,9 @@ static void a_childs_pool_begins_threads(int wanted)
 		pool = new_pool(0);
 		p = accmem_pool_malloc(pool, 8 * MIB);
 		CHECK_EQ(accmem_pool_release(pool, p), 0);
-		CHECK_EQ(count_threads(), before + wanted);
+		CHECK_EQ(count_threads(), before);
+		CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+		CHECK_EQ(accmem_pool_yield(pool), 0);
 		accmem_pool_destroy(pool);
 		_exit(0);
 	}
@@ -437,7 +440,10 @@ static void a_childs_pool_begins_threads(int wanted)
 	CHECK_EQ(status, 0);
 }
 
-/* The context is told once: it would be the child's pool in place of the parent's. */
+/*
+ * The driver notifies a context once: a registration of the child would take the place of one
+ * that the parent has, or makes later.
+ */
 static void a_child_does_not_take_the_place_of_its_parent(void)
 {
 	struct accmem_pool *direct = new_pool(ACCMEM_POOL_DIRECT);
@@ -445,15 +451,15 @@ static void a_child_does_not_take_the_place_of_its_parent(void)
 	void *p;
 
 	begin_and_end_a_thread();
-	a_childs_pool_begins_threads(1);
+	a_childs_pool_does_not_register();
 	passive = new_pool(ACCMEM_POOL_PASSIVE);
-	a_childs_pool_begins_threads(0);
+	a_childs_pool_does_not_register();
 	accmem_pool_destroy(passive);
 	pool = new_pool(0);
 	/* before its thread begins, and after that */
-	a_childs_pool_begins_threads(0);
+	a_childs_pool_does_not_register();
 	p = accmem_pool_malloc(pool, 3 * MIB);
-	a_childs_pool_begins_threads(0);
+	a_childs_pool_does_not_register();
 	CHECK_EQ(accmem_pool_release(pool, p), 0);
 	accmem_pool_destroy(direct);
 	end(pool);

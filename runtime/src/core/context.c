@@ -46,9 +46,18 @@ static void unlock_all(void)
 	pthread_mutex_unlock(&registry_lock);
 }
 
+static void start_child(void)
+{
+	struct accmem_context *ctx;
+
+	for (ctx = registry; ctx; ctx = ctx->next)
+		ctx->inherited = true;
+	unlock_all();
+}
+
 static void watch_fork(void)
 {
-	registry_error = pthread_atfork(lock_all, unlock_all, unlock_all);
+	registry_error = pthread_atfork(lock_all, unlock_all, start_child);
 }
 
 int accmem_watch_fork(void)

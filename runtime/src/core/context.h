@@ -19,8 +19,8 @@
  *	and the FREE after it
  * @mappings: tsearch() tree of struct mapping, disjoint ranges
  * @reserved: bytes of addresses that resizable allocations of pools reserve; atomic
- * @parent_registered: in a child of fork(), a pool of the parent is registered with the
- *	driver for notifications of memory pressure, or will be; set when the child starts
+ * @inherited: this process is a child of fork(), and its parent opened the context. The driver
+ *	notifies a context of memory pressure once, and that is the parent's
  * @next: next context of the process, under the registry's lock
  *
  * @fd, @window and @window_size do not change between open and close.
@@ -34,7 +34,7 @@ struct accmem_context {
 	pthread_mutex_t lock;
 	void *mappings;
 	uint64_t reserved;
-	bool parent_registered;
+	bool inherited;
 	struct accmem_context *next;
 };
 

@@ -62,7 +62,14 @@ static void no_memory(const char *what, uint64_t length,
 				     "wait for others with ACCMEM_ALLOC_WAIT";
 	const char *reason = "no memory";
 
-	if (info->free_bytes >= length) {
+	if (info->largest_run >= length && error == -ETIMEDOUT) {
+		reason = "the wait was too long";
+		advice = "a limit stopped it, or earlier requests";
+	} else if (info->largest_run >= length) {
+		reason =
+			"no run for its alignment and carveout, or no host memory";
+		advice = "release something";
+	} else if (info->free_bytes >= length) {
 		reason = "the free memory is not in one piece";
 		advice = "release what is between its pieces";
 	} else if (own + info->free_bytes >= length) {

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "core/context.h"
 #include "pool/types.h"
 
 /* The arena of a heap. */
@@ -34,11 +35,13 @@ static inline bool pool_waits(const struct accmem_pool *pool)
 
 /*
  * Free bytes that the pool may keep: none while a request of its own waits, and none while
- * the pool has no reclaim thread that could free them for others.
+ * nothing would make the pool free them for others: it has no reclaim thread, or only the
+ * parent is notified.
  */
 static inline uint64_t pool_keep_bytes(const struct accmem_pool *pool)
 {
-	return pool_waits(pool) || pool_load(&pool->retry_ms) ?
+	return pool_waits(pool) || pool_load(&pool->retry_ms) ||
+			       pool->ctx->inherited ?
 		       0 :
 		       pool->keep_bytes;
 }

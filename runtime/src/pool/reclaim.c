@@ -2,19 +2,23 @@
 /*
  * Reclaim: free memory that the pool keeps, on demand and in a thread.
  *
- * A pool has a reclaim thread, which an eventfd wakes when a request waits: the driver
- * signals the eventfd for requests of other contexts, and the pool for its own. The thread
- * frees memory of all pools of the context, and repeats that until no request waits.
+ * A pool that is not passive has a reclaim thread, which an eventfd wakes when a request
+ * waits: the driver signals the eventfd for requests of other contexts, and the pool for its
+ * own. The thread frees memory of all pools of the context, and repeats that until no request
+ * waits.
  *
  * The thread starts at the first of three events: the pool has more memory than its first
- * 2 MiB; a cache is filled for the second time; a request is about to wait. It does not
- * start with the pool, since that takes longer than the first allocation. It ends with the
- * pool.
+ * 2 MiB; a cache takes memory while the pool already has some; a request is about to wait. It
+ * does not start with the pool, since that takes longer than the first allocation. It ends
+ * with the pool.
+ *
+ * In a child of fork() the pools of an inherited context have no thread, and keep no memory
+ * that is released: the driver notifies a context once, and that is the parent's.
  *
  * If the thread cannot be started, later calls try again. Until then the pool keeps no
  * memory that is released, because nothing would free it for other contexts.
  *
- * Locking: accmem_pool.lock.
+ * Locking: accmem_pool_list_lock over a new registration, accmem_pool.lock inside it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -87,7 +91,9 @@ static bool reclaim_for_others(struct accmem_pool *pool, uint64_t *bytes)
 {
 	struct accmem_pressure req;
 
-	if (call_shrink(pool, 0, 0, &req) || !req.waiting)
+	/* The query of a child would end the notification of its parent. */
+	if (pool->ctx->inherited || call_shrink(pool, 0, 0, &req) ||
+	    !req.waiting)
 		return false;
 	accmem_pool_list_for_each(pool->ctx, trim_for_others, bytes);
 	return true;
@@ -137,7 +143,7 @@ static bool reclaim_sleep(struct accmem_pool *pool, int timeout)
 
 	if (timeout >= 0)
 		ret = poll(&event, 1, timeout);
-	/* poll() may fail with a limit of descriptors below those that are open */
+	/* with RLIMIT_NOFILE 0, poll() fails */
 	if (ret < 0 && errno != EINTR)
 		usleep(timeout * 1000);
 	if (ret > 0 && read(pool->eventfd, &count, sizeof(count)) <= 0 &&
@@ -229,8 +235,7 @@ static void reclaim_begin(struct accmem_pool *pool)
 /* Is the pool to have a thread that is registered, but has none? */
 static bool reclaim_needs_thread(const struct accmem_pool *pool)
 {
-	return !(pool->flags & ACCMEM_POOL_PASSIVE) &&
-	       !pool->ctx->parent_registered &&
+	return !(pool->flags & ACCMEM_POOL_PASSIVE) && !pool->ctx->inherited &&
 	       (pool->eventfd == POOL_NO_EVENTFD || pool_load(&pool->retry_ms));
 }
 
@@ -261,13 +266,14 @@ bool accmem_pool_reclaim_wake(struct accmem_pool *pool)
 
 /*
  * Does the program call accmem_pool_yield() when the descriptor of the context is readable?
- * The descriptor is readable while the context is registered, with an eventfd or without.
+ * While the context is registered, with an eventfd or without, its descriptor becomes
+ * readable when a request of another context begins to wait.
  */
 static bool is_polled(const struct accmem_pool *pool)
 {
 	return (pool->flags & (ACCMEM_POOL_PASSIVE | ACCMEM_POOL_DIRECT)) ==
 		       ACCMEM_POOL_PASSIVE &&
-	       pool->eventfd == POOL_NO_EVENTFD;
+	       !pool->ctx->inherited;
 }
 
 static void register_thread(struct accmem_pool *pool)
@@ -283,8 +289,9 @@ static void register_thread(struct accmem_pool *pool)
 
 /*
  * A pool with a registration has ended, or a passive pool has begun: register the context
- * for the pools that it has now. A registration for a thread replaces one for poll(). No
- * pool joins or leaves the list meanwhile: else the registration would be that of before.
+ * for the pools that it has now. A registration for a thread replaces one for poll(). The
+ * lock of the list is held throughout: if a pool joined or left in between, the registration
+ * would be for the list of before.
  */
 static void register_context(struct accmem_pool *pool)
 {
@@ -307,7 +314,7 @@ static void register_context(struct accmem_pool *pool)
 
 void accmem_pool_reclaim_create(struct accmem_pool *pool)
 {
-	if (is_polled(pool) && !pool->ctx->parent_registered)
+	if (is_polled(pool))
 		register_context(pool);
 }
 
@@ -316,8 +323,7 @@ void accmem_pool_reclaim_stop(struct accmem_pool *pool)
 {
 	const uint64_t one = 1;
 
-	if ((is_polled(pool) && !pool->ctx->parent_registered) ||
-	    pool->eventfd >= 0)
+	if (is_polled(pool) || pool->eventfd >= 0)
 		register_context(pool);
 	if (pool->eventfd < 0)
 		return;
@@ -325,26 +331,14 @@ void accmem_pool_reclaim_stop(struct accmem_pool *pool)
 	if (write(pool->eventfd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(pool->thread, NULL);
 	close(pool->eventfd);
-	pool->eventfd = POOL_PASSIVE;
+	pool->eventfd = POOL_NO_THREAD;
 }
 
-/* Does the pool have a thread, or will it start one when it has memory to free? */
-static bool reclaim_may_begin(const struct accmem_pool *pool)
-{
-	return !(pool->flags & (ACCMEM_POOL_PASSIVE | ACCMEM_POOL_DIRECT)) &&
-	       pool->eventfd != POOL_PASSIVE;
-}
-
-/*
- * A child has no reclaim thread. The driver notifies one pool of a context, and this is a
- * pool of the parent, or will be once the parent's pool has started its thread.
- */
+/* The thread exists in the parent only. */
 void accmem_pool_reclaim_disown(struct accmem_pool *pool)
 {
-	if (reclaim_may_begin(pool) || is_polled(pool))
-		pool->ctx->parent_registered = true;
 	if (pool->eventfd >= 0)
 		accmem_close_locked(pool->eventfd);
-	pool->eventfd = POOL_PASSIVE;
+	pool->eventfd = POOL_NO_THREAD;
 	pool_store(&pool->retry_ms, 0);
 }

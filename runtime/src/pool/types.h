@@ -45,7 +45,7 @@
 
 #define POOL_CACHE_LINE 64
 #define POOL_NO_EVENTFD (-1)
-#define POOL_PASSIVE (-2)
+#define POOL_NO_THREAD (-2)
 
 /* Lists of free spans: one a length up to 15 pages, then 16 for each power of two. */
 #define POOL_NR_LISTS (16 + 16 * 24)
@@ -305,8 +305,8 @@ struct pool_history;
  * @waiting: number of requests that may sleep in the driver; changed without the lock
  * @stats: counters
  * @history: the history, or NULL
- * @eventfd: wakes the reclaim thread; POOL_NO_EVENTFD before the thread is needed,
- *	POOL_PASSIVE if there is to be no thread
+ * @eventfd: wakes the reclaim thread; POOL_NO_EVENTFD before the thread is needed and in a
+ *	passive pool, POOL_NO_THREAD after its end and in a child of fork()
  * @retry_ms: time before which the reclaim thread is not started again after a failure,
  *	or 0; read without the lock
  * @thread: the reclaim thread
