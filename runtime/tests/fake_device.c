@@ -58,11 +58,15 @@ __attribute__((constructor)) static void create(void)
 	pthread_mutex_init(&device->lock, &attr);
 }
 
+/*
+ * By statx(), since stream_has_moved() looks at all descriptors, whatever threads they belong
+ * to: a sanitizer takes fstat() for a use of a descriptor that another thread makes or closes.
+ */
 static ino_t inode_of(int fd)
 {
-	struct stat st;
+	struct statx st;
 
-	return fstat(fd, &st) ? 0 : st.st_ino;
+	return statx(fd, "", AT_EMPTY_PATH, STATX_INO, &st) ? 0 : st.stx_ino;
 }
 
 static struct fake_file *file_of(int fd)
@@ -115,10 +119,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	return fd;
 }
 
-/*
- * With the lock held, since stream_has_moved() looks at all descriptors, whatever threads
- * they belong to: a sanitizer takes that for a use of a descriptor that is being closed.
- */
+/* With the lock held, since calls with the lock look at all descriptors. */
 int __wrap_close(int fd)
 {
 	int ret, state;
