@@ -159,13 +159,14 @@ void accmem_bo_set_mapped(struct accmem_bo *bo)
 
 /*
  * Remove a buffer object that is about to be freed from its account's list of mapped memory,
- * and from its carveout's tree of memory without a name. Nobody adds it any more. A change
- * of the tree may write to the node meanwhile, but does not make it look empty.
+ * and from its carveout's tree of memory without a name. Nobody adds it any more.
  */
 static void bo_unlink(struct accmem_bo *bo)
 {
-	if (list_empty(&bo->own_link) &&
-	    data_race(RB_EMPTY_NODE(&bo->unnamed_node)))
+	/* A change of the tree may write to the node, but does not make it look empty. */
+	bool is_named = data_race(RB_EMPTY_NODE(&bo->unnamed_node));
+
+	if (list_empty(&bo->own_link) && is_named)
 		return;
 	accmem_carveout_lock(bo->cv);
 	list_del_init(&bo->own_link);

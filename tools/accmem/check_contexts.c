@@ -109,8 +109,8 @@ static bool has_file(char *maps, const char *file)
 	for (line = strtok_r(maps, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		at = 0;
-		sscanf(line, "%*s %*s %*s %*s %*s %n", &at);
-		if (at && !strcmp(line + at, file))
+		if (sscanf(line, "%*s %*s %*s %*s %*s %n", &at) != EOF && at &&
+		    !strcmp(line + at, file))
 			return true;
 	}
 	return false;

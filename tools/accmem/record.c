@@ -24,7 +24,7 @@
 #include "accmem.h"
 #include "record.h"
 
-static char default_output[] = "accmem.trace";
+static const char default_output[] = "accmem.trace";
 
 #define BUFFER (4ull << 20)
 #define BUFFER_LEAST 4096ull
