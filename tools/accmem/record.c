@@ -89,14 +89,14 @@ static void catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = SA_RESTART },
-			 old;
+				    .sa_flags = SA_RESTART };
+	struct sigaction before;
 	size_t i;
 
 	/* A signal that is ignored stays ignored, as nohup(1) wants. */
 	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		if (!sigaction(numbers[i], NULL, &old) &&
-		    old.sa_handler != SIG_IGN)
+		if (!sigaction(numbers[i], NULL, &before) &&
+		    before.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
