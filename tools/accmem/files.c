@@ -77,6 +77,23 @@ char *base_name(const char *path)
 	return name;
 }
 
+/*
+ * Read on to the next line of a trace that is neither empty nor a comment. Return it without
+ * the blanks before it; NULL at the end or after an error. *@number counts the lines.
+ */
+char *trace_line(FILE *file, char **line, size_t *room, unsigned long *number)
+{
+	char *text;
+
+	while (getline(line, room, file) > 0) {
+		++*number;
+		text = *line + strspn(*line, " \t\r\n");
+		if (*text && *text != '#')
+			return text;
+	}
+	return NULL;
+}
+
 char *vformat(const char *fmt, va_list list)
 {
 	char *text = NULL;

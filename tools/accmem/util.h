@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* files.c */
 void *xcalloc(size_t nr, size_t size);
@@ -24,6 +25,7 @@ int write_text(const char *text, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void copy_word(char *to, size_t size, const char *from);
 char *base_name(const char *path);
+char *trace_line(FILE *file, char **line, size_t *room, unsigned long *number);
 
 /* progress.c */
 uint64_t now_ns(void);

@@ -240,14 +240,12 @@ static int kind_of(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	char *line = NULL, *text = NULL;
+	unsigned long number = 0;
 	int kind = KIND_BUFFERS;
 	size_t room = 0;
 
-	while (file && getline(&line, &room, file) > 0) {
-		text = line + strspn(line, " \t\r\n");
-		if (*text && *text != '#')
-			break;
-	}
+	if (file)
+		text = trace_line(file, &line, &room, &number);
 	if (text && is_tmem_line(text))
 		kind = KIND_TMEM;
 	free(line);

@@ -106,12 +106,8 @@ void trace_load(struct trace *t, const char *path, u64 granule)
 	}
 	memset(t, 0, sizeof(*t));
 	t->name = base_name(path);
-	while (getline(&line, &room, file) > 0) {
-		r.line++;
-		text = line + strspn(line, " \t\r\n");
-		if (*text && *text != '#')
-			add_event(t, &r, text);
-	}
+	while ((text = trace_line(file, &line, &room, &r.line)))
+		add_event(t, &r, text);
 	if (ferror(file) || !t->nr_events)
 		bad(&r, ferror(file) ? "cannot be read" : "no events");
 	fclose(file);

@@ -30,7 +30,7 @@ static const unsigned int nr_fields[STEP_KINDS] = {
 struct reader {
 	struct tmem_trace *t;
 	const char *path;
-	uint32_t line;
+	unsigned long line;
 	uint32_t *ctas; /* index of each name; NONE if the CTA was not launched */
 	uint32_t nr_names;
 	uint64_t fields[FIELDS_MAX];
@@ -39,7 +39,7 @@ struct reader {
 
 static noreturn void bad(const struct reader *r, const char *what)
 {
-	die("%s:%u: %s", r->path, r->line, what);
+	die("%s:%lu: %s", r->path, r->line, what);
 }
 
 /* Parse the words after the first, which are numbers. */
@@ -282,12 +282,8 @@ void tmem_trace_load(struct tmem_trace *t, const char *path)
 		die("%s: %s", path, strerror(errno));
 	memset(t, 0, sizeof(*t));
 	t->name = base_name(path);
-	while (getline(&line, &room, file) > 0) {
-		r.line++;
-		text = line + strspn(line, " \t\r\n");
-		if (*text && *text != '#')
-			read_line(&r, text);
-	}
+	while ((text = trace_line(file, &line, &room, &r.line)))
+		read_line(&r, text);
 	if (ferror(file))
 		bad(&r, "cannot be read");
 	fclose(file);
