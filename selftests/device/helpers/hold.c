@@ -32,6 +32,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "export_util.h"
 #include "stream_util.h"
 
 #define RW (PROT_READ | PROT_WRITE)
@@ -81,15 +82,13 @@ static void pend(int fd, const struct accmem_alloc *a)
 static int leave_export(int fd, const struct accmem_alloc *a, void *p,
 			uint64_t bytes)
 {
-	struct accmem_export_buffer e = { .size = sizeof(e),
-					  .address = a->address };
-	int err = accmem_ioctl(fd, ACCMEM_IOC_EXPORT, &e);
+	int dma_buf = export_all(fd, a);
 
-	if (err)
-		fail("EXPORT", -err);
+	if (dma_buf < 0)
+		fail("EXPORT", -dma_buf);
 	munmap(p, bytes);
 	close(fd);
-	return e.fd;
+	return dma_buf;
 }
 
 /* Import a dma-buf into a new context, and close it. */
