@@ -148,6 +148,51 @@ unplug_and_plug()
 	iv=$(find_pci 0x1af4:0x1110) && bind_pci "$iv"
 }
 
+# beside_load DEVICE COMMAND...: the command succeeds again and again while programs use every
+# feature of the device. At the end all memory is free.
+beside_load()
+{
+	local device=$1 load out line='' status=0
+
+	shift
+	exec {out}< <("$helpers/storm" "$bus/devices/$device" 2>&1)
+	load=$!
+	while [ "$line" != held ]; do
+		read -r line <&"$out" || why "no load" || return
+		[ "$line" = held ] || echo "$line"
+	done
+	again "$@" || status=1
+	kill "$load" || status=1
+	while read -r line <&"$out"; do
+		echo "$line"
+	done
+	exec {out}<&-
+	wait "$load" || status=1
+	within all_is_free "$device" || status=1
+	return "$status"
+}
+
+all_is_free()
+{
+	local dir free capacity
+
+	find_accmem "$1" || return
+	dir=/sys/class/accmem/${accmem##*/}
+	read -r free <"$dir/free_bytes"
+	read -r capacity <"$dir/capacity"
+	[ "$free" = "$capacity" ]
+}
+
+unbind_and_bind()
+{
+	unbind "$1" && bind_pci "$1"
+}
+
+take_away_and_rescan()
+{
+	take_away && rescan
+}
+
 # Users stay while the device comes and goes, and free what they hold at last.
 stays_held()
 {
@@ -188,6 +233,9 @@ check "a fatal error of the port" user reset fatal_error
 check "a user that stays" stays_held
 check "bus resets, again and again" again user reset reset_by "$iv" bus
 check "remove and rescan, again and again" again remove_and_rescan
+check "bus resets beside a load" beside_load "$iv" reset_by "$iv" bus
+check "unbind and bind beside a load" beside_load "$iv" unbind_and_bind "$iv"
+check "remove and rescan beside a load" beside_load "$iv" take_away_and_rescan
 check "unplug" user gone unplug
 check "plug" plug bar1 rp
 iv=$(find_pci 0x1af4:0x1110)
@@ -204,6 +252,7 @@ nv=$(find_pci 0x1b36:0x0010)
 check "another device" bind_pci "$nv"
 check "function level reset" user reset reset_by "$nv" flr
 check "function level resets, again and again" again user reset reset_by "$nv" flr
+check "function level resets beside a load" beside_load "$nv" reset_by "$nv" flr
 check "unbind another device" user gone unbind "$nv"
 test=$(find_pci 0x1b36:0x0005)
 check "a BAR without memory" refused "$test" "without memory"

@@ -73,16 +73,15 @@ static inline int target_bind(const struct target *t)
 	return target_write(t, "bind", t->name);
 }
 
-/* The path of the device node of the bound target, or false. */
-static inline bool target_node(const struct target *t, char *path, size_t size)
+/* The path of the node of the accmem device below a device in sysfs, or false. */
+static inline bool device_node(const char *directory, char *path, size_t size)
 {
-	char name[128];
 	struct dirent *entry;
 	bool found = false;
+	char name[128];
 	DIR *dir;
 
-	snprintf(name, sizeof(name), "/sys/bus/platform/devices/%s/accmem",
-		 t->name);
+	snprintf(name, sizeof(name), "%.110s/accmem", directory);
 	dir = opendir(name);
 	while (dir && !found && (entry = readdir(dir))) {
 		found = !strncmp(entry->d_name, "accmem", 6);
@@ -92,6 +91,21 @@ static inline bool target_node(const struct target *t, char *path, size_t size)
 	if (dir)
 		closedir(dir);
 	return found;
+}
+
+static inline void target_directory(const struct target *t, char *directory,
+				    size_t size)
+{
+	snprintf(directory, size, "/sys/bus/platform/devices/%s", t->name);
+}
+
+/* The path of the device node of the bound target, or false. */
+static inline bool target_node(const struct target *t, char *path, size_t size)
+{
+	char directory[128];
+
+	target_directory(t, directory, sizeof(directory));
+	return device_node(directory, path, size);
 }
 
 /*
