@@ -165,12 +165,15 @@ static struct dma_buf *export_make(struct accmem_export *export)
 static int export_enter(struct accmem_export *export)
 {
 	struct accmem_exports *exports = export->exports;
+	u32 id;
 	int err;
 
-	err = xa_alloc_cyclic(&exports->xa, &export->id, export, xa_limit_31b,
+	/* An allocation that fails sets the id, too, which another export may get. */
+	err = xa_alloc_cyclic(&exports->xa, &id, export, xa_limit_31b,
 			      &exports->next_id, GFP_KERNEL_ACCOUNT);
 	if (err < 0)
 		return err;
+	export->id = id;
 	/* A whole reset may have passed since the memory was found. */
 	return accmem_bo_is_stale(export->bo) ?
 		       accmem_revoked_error(export->bo->cv->carveouts) :
