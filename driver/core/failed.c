@@ -147,21 +147,28 @@ bool accmem_failed_in_bo(struct accmem_bo *bo, u64 offset, u64 size)
 	struct accmem_carveout *cv = bo->cv;
 	struct accmem_failed_run failed;
 	const struct accmem_run *run;
-	bool found = false;
-	unsigned int i;
+	bool found = false, more = true;
+	unsigned int i = 0, stop;
 
-	accmem_carveout_lock(cv);
-	for (i = 0; i < bo->nr_runs && at < end && !found; i++) {
-		run = &bo->runs[i];
-		from = max(offset, at);
-		to = min(end, at + run->size);
-		if (from < to)
-			found = accmem_failed_next(cv, run->start + from - at,
-						   run->start + to - at,
-						   &failed);
-		at += run->size;
+	/* Between two parts a REALLOC may change the number of runs, but not those before. */
+	while (more && !found) {
+		accmem_carveout_lock(cv);
+		stop = min(bo->nr_runs, i + FAILED_BATCH);
+		for (; i < stop && at < end && !found; i++) {
+			run = &bo->runs[i];
+			from = max(offset, at);
+			to = min(end, at + run->size);
+			if (from < to)
+				found = accmem_failed_next(cv,
+							   run->start + from -
+								   at,
+							   run->start + to - at,
+							   &failed);
+			at += run->size;
+		}
+		more = i < bo->nr_runs && at < end;
+		accmem_carveout_unlock(cv);
 	}
-	accmem_carveout_unlock(cv);
 	return found;
 }
 

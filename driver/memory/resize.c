@@ -100,16 +100,15 @@ static void resize_set_size(struct accmem_bo *bo, u64 size)
 void accmem_bo_join(struct accmem_bo *bo, struct accmem_bo *more)
 {
 	struct accmem_carveout *cv = bo->cv;
-	const struct accmem_run *from = more->runs;
-	unsigned int nr = more->nr_runs;
+	unsigned int touches = resize_touches(bo, more);
+	unsigned int nr = more->nr_runs - touches;
 
+	/* Nobody else changes the runs, and readers stop before the new ones. */
+	memcpy(bo->runs + bo->nr_runs, more->runs + touches,
+	       nr * sizeof(*bo->runs));
 	accmem_carveout_lock(cv);
-	if (resize_touches(bo, more)) {
-		accmem_runs_last(bo)->size += from->size;
-		from++;
-		nr--;
-	}
-	memcpy(bo->runs + bo->nr_runs, from, nr * sizeof(*from));
+	if (touches)
+		accmem_runs_last(bo)->size += more->runs[0].size;
 	bo->nr_runs += nr;
 	if (bo->nr_runs == 1)
 		bo->run = bo->runs[0];
@@ -276,7 +275,9 @@ int accmem_bo_split_prepare(struct accmem_bo *bo, struct accmem_bo *rest,
 bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	struct accmem_carveout *cv = bo->cv;
-	u64 kept, size = bo->size - rest->size;
+	u64 size = bo->size - rest->size;
+	unsigned int first = bo->nr_runs - rest->nr_runs;
+	u64 kept = rest->runs[0].start - bo->runs[first].start;
 
 	lockdep_assert_held(&bo->lock);
 	if (resize_floor(bo, size) > size)
@@ -284,8 +285,9 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	rest->mapped = accmem_bo_was_mapped(bo);
 	rest->written = accmem_bo_was_written(bo);
 	accmem_carveout_lock(cv);
-	bo->nr_runs = resize_find(bo, size, &kept) + 1;
-	accmem_runs_last(bo)->size = kept;
+	if (kept)
+		bo->runs[first++].size = kept;
+	bo->nr_runs = first;
 	if (bo->nr_runs == 1)
 		bo->run = bo->runs[0];
 	bo->max_size = max(bo->max_size, bo->size);
