@@ -303,8 +303,10 @@ static bool emulated_has_failed(struct accmem_bo *bo, unsigned long index,
 }
 
 /*
- * If a granule of a folio has failed, the kernel must not map the folio by an entry of
- * 2 MiB, which would show the failed granule.
+ * The kernel must not map a folio by an entry of 2 MiB if a granule of it has failed, which the
+ * entry would show. Nor if the folio is not aligned in the device address space: the entry would
+ * show the start of the folio in the middle of it. A folio that was populated before the memory
+ * has an address may be such a folio.
  */
 static bool emulated_avoid_huge(struct accmem_bo *bo, unsigned long index,
 				struct folio *folio)
@@ -312,7 +314,8 @@ static bool emulated_avoid_huge(struct accmem_bo *bo, unsigned long index,
 	u64 first = round_down((u64)index << PAGE_SHIFT, folio_size(folio));
 
 	if (!folio_test_large(folio) ||
-	    !accmem_bo_has_failed(bo, first, folio_size(folio)))
+	    (IS_ALIGNED(bo->offset, ACCMEM_FOLIO) &&
+	     !accmem_bo_has_failed(bo, first, folio_size(folio))))
 		return false;
 	folio_set_has_hwpoisoned(folio);
 	return true;

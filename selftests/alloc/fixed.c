@@ -419,6 +419,35 @@ TEST_F(fixed, an_aligned_gap_is_found_behind_others)
 	close(fd);
 }
 
+/*
+ * Memory that is populated before it has an address may have pages of 2 MiB, and then get an
+ * address that is not a multiple of 2 MiB. A mapping shows each byte where it lies.
+ */
+TEST_F(fixed, populated_memory_at_an_odd_address_is_mapped_where_it_lies)
+{
+	struct accmem_alloc a = { .length = MIB(3),
+				  .flags = ACCMEM_ALLOC_POPULATE };
+	uint64_t base = self->info.address_base;
+	volatile char *p;
+	int fd;
+
+	if (self->info.translation == ACCMEM_TRANSLATION_IDENTITY)
+		return;
+	fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, reserve_at(fd, base, MIB(1)));
+	ASSERT_EQ(0, reserve_at(fd, base + MIB(4),
+				self->info.address_span - MIB(4)));
+	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
+	ASSERT_EQ(base + MIB(1), a.address);
+	ASSERT_EQ(0, device_fill_at(fd, a.address, MIB(3), 7));
+	p = accmem_mapped(fd, &a, MIB(3));
+	/* the fault that may make an entry of 2 MiB */
+	(void)p[MIB(1)];
+	EXPECT_EQ(-1, accmem_check((char *)p, MIB(3), 7));
+	munmap((char *)p, MIB(3));
+	close(fd);
+}
+
 /* Memory in the caches of other contexts is free. */
 TEST_F(fixed, cached_by_another_context)
 {
