@@ -195,6 +195,8 @@ static void device_destroy_work(struct work_struct *work)
 		container_of(work, struct accmem_device, destroy);
 	struct accmem_carveout *cv;
 
+	/* The callback of a fence may be about to queue the work that is stopped here. */
+	synchronize_rcu();
 	accmem_waiters_unlink(&dev->waiters);
 	accmem_waiters_stop(&dev->waiters);
 	accmem_pending_stop(&dev->due);

@@ -395,10 +395,13 @@ static void bo_lock_set_state(struct accmem_bo *bo, enum accmem_state state)
 static void bo_quarantine(struct accmem_bo *bo)
 {
 	struct accmem_carveout *cv = bo->cv;
-	struct accmem_account_memory *own = &bo->account->memory[cv->index];
+	struct accmem_account *account = bo->account;
+	struct accmem_account_memory *own = &account->memory[cv->index];
 
 	/* The caller closes a file of the module, so the module has a reference now. */
 	__module_get(THIS_MODULE);
+	/* The worker may free @bo as soon as it is in the list, and then the device. */
+	accmem_account_get(account);
 	accmem_carveout_lock(cv);
 	bo_set_state(bo, ACCMEM_QUARANTINED);
 	bo->quarantined = ++cv->quarantine.last;
@@ -411,6 +414,7 @@ static void bo_quarantine(struct accmem_bo *bo)
 	accmem_unnamed_add(bo);
 	accmem_carveout_unlock(cv);
 	queue_delayed_work(accmem_wq, &cv->quarantine.work, BO_RECHECK_DELAY);
+	accmem_account_put(account);
 }
 
 /**
