@@ -156,7 +156,10 @@ static bool scan_lock(struct scan *scan)
 {
 	struct mutex *lock = &scan->cv->quarantine.lock;
 
-	return scan->try ? mutex_trylock(lock) : !mutex_lock_killable(lock);
+	if (scan->try)
+		return mutex_trylock(lock);
+	/* mutex_lock_killable() checks for signals only if it waits. */
+	return !fatal_signal_pending(current) && !mutex_lock_killable(lock);
 }
 
 static enum quarantine_result scan_one(struct scan *scan)

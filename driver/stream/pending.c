@@ -327,7 +327,8 @@ static bool pending_finish_one(struct accmem_due *due, unsigned int *left)
 	struct llist_node *node;
 	bool found = true;
 
-	if (mutex_lock_killable(&due->lock))
+	/* mutex_lock_killable() checks for signals only if it waits. */
+	if (fatal_signal_pending(current) || mutex_lock_killable(&due->lock))
 		return false;
 	node = llist_del_first(&due->list);
 	if (!node)

@@ -18,6 +18,7 @@
  */
 #include <linux/bitops.h>
 #include <linux/kernel.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "core/account.h"
@@ -258,9 +259,8 @@ static void slab_force_check(struct accmem_context *ctx,
 	accmem_quarantine_is_idle(bo);
 	accmem_bo_put_user(bo);
 	/*
-	 * Another call may have freed the page meanwhile, so do not use @page. The
-	 * page was moved to the end of the list. If another page is at the end now,
-	 * that page is checked instead, which does no harm.
+	 * Another call may have freed the page, which was moved to the end of the list:
+	 * do not use @page. Another page at the end is checked instead, without harm.
 	 */
 	spin_lock(&ctx->lock);
 	if (!list_empty(&h->waiting_pages))
@@ -276,7 +276,7 @@ static void slab_force_carveout(struct accmem_context *ctx,
 	/* Racy read: the count only bounds the number of pages that are checked. */
 	unsigned int left = READ_ONCE(h->nr_waiting);
 
-	for (; left; left--) {
+	for (; left && !fatal_signal_pending(current); left--) {
 		slab_force_check(ctx, h);
 		cond_resched();
 	}
