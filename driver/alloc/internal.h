@@ -25,6 +25,9 @@ void accmem_reclaim_drain(struct xarray *accounts);
 void accmem_reclaim_addresses(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv);
 
+/* usage.c */
+bool accmem_usage_may_have(struct accmem_carveout *cv, u64 size);
+
 /* alloc.c */
 struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 				       const struct accmem_plan *plan);

@@ -26,7 +26,6 @@
 #include <linux/sched/signal.h>
 
 #include "alloc/reclaim.h"
-#include "alloc/usage.h"
 #include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
@@ -43,6 +42,7 @@
 #define RECLAIM_BUFFERS \
 	128u /* buffers drained, or frees finished, before a try */
 #define RECLAIM_DUE 4096u /* due frees that are finished for device addresses */
+#define RECLAIM_DUE_MAX (100 * NSEC_PER_MSEC) /* for due frees of others */
 #define RECLAIM_SCANS \
 	256u /* quarantined bos of other contexts that are checked */
 #define RECLAIM_TURNS \
@@ -63,6 +63,7 @@
  * @drained: the request has drained caches of others for lack of memory
  * @reason: the error that @accounts and @cached were chosen for
  * @turns: how often a later error differed from @reason
+ * @due_until: when the request stops to finish due frees of others, in ns; 0: not begun
  * @stage: the stage of the next step
  * @paused: the cleaner is paused for this request
  * @pauses: how often the cleaner was paused
@@ -77,6 +78,7 @@ struct reclaim {
 	bool drained;
 	int reason;
 	unsigned int turns;
+	u64 due_until;
 	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
 	bool paused;
 	unsigned int pauses;
@@ -199,6 +201,24 @@ static bool reclaim_wants_due(struct accmem_context *ctx,
 	       atomic64_read(&ctx->account->user->pending);
 }
 
+/*
+ * Finish a batch of due frees. Return true if more may be due. A user without pending frees
+ * finishes those of others for RECLAIM_DUE_MAX; the worker finishes the rest.
+ */
+static bool reclaim_finish_due(struct accmem_context *ctx, struct reclaim *r,
+			       int err)
+{
+	u64 now = ktime_get_ns();
+
+	if (!reclaim_wants_due(ctx, r->cv, err))
+		return false;
+	if (!r->due_until)
+		r->due_until = now + RECLAIM_DUE_MAX;
+	if (now > r->due_until && !atomic64_read(&ctx->account->user->pending))
+		return false;
+	return accmem_pending_finish_some(ctx->due, RECLAIM_BUFFERS);
+}
+
 /* Free the memory that the context itself holds, and check quarantined memory. */
 static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 {
@@ -277,7 +297,7 @@ static bool reclaim_starts_drain(struct accmem_context *ctx, struct reclaim *r)
 {
 	if (!reclaim_has_cached(r->cv) ||
 	    (r->cv->translation == ACCMEM_TRANSLATION_IDENTITY &&
-	     accmem_usage_longest(r->cv, 0) < r->size))
+	     !accmem_usage_may_have(r->cv, r->size)))
 		return false;
 	reclaim_wait_turn(ctx->account->user);
 	r->drained = true;
@@ -295,8 +315,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	switch (r->stage) {
 	case RECLAIM_OWN:
 		accmem_stream_flush_all(ctx);
-		if (reclaim_wants_due(ctx, r->cv, err) &&
-		    accmem_pending_finish_some(ctx->due, RECLAIM_BUFFERS))
+		if (reclaim_finish_due(ctx, r, err))
 			return true;
 		/*
 		 * Frees that were due may have entered the quarantine, which is scanned

@@ -18,6 +18,7 @@
 
 #include "alloc/usage.h"
 #include "core/carveout.h"
+#include "internal.h"
 #include "memory/clear.h"
 #include "memory/quarantine.h"
 #include "vm/cache.h"
@@ -27,12 +28,17 @@
 #define USAGE_SCANS 256u /* quarantined bos checked per call */
 #define USAGE_PAUSES 4u /* pauses of the cleaner, if pauses time out */
 #define USAGE_STEPS 64u /* cached runs per hold of the carveout's lock */
+#define USAGE_RUNS 4096u /* cached runs that are looked at */
 
-/* The runs that caches hold; usage_collect() sorts them by offset. */
+/*
+ * The runs that caches hold; usage_collect() sorts them by offset. @more: some are left out,
+ * since there are too many.
+ */
 struct cached {
 	struct accmem_run *runs;
 	unsigned int nr;
 	unsigned int room;
+	bool more;
 };
 
 static int usage_compare_runs(const void *a, const void *b)
@@ -54,6 +60,8 @@ static void usage_add_run(struct cached *c, const struct accmem_run *run)
 		last->size += run->size;
 	} else if (c->nr < c->room) {
 		c->runs[c->nr++] = *run;
+	} else {
+		c->more = true;
 	}
 }
 
@@ -120,19 +128,20 @@ static unsigned int usage_count_runs(struct accmem_context *ctx,
 	return nr;
 }
 
-/* Return an upper bound of the runs in all caches, if few of them change meanwhile. */
+/* Return an upper bound of the runs to look at, if few caches change meanwhile. */
 static unsigned int usage_count_room(const struct accmem_carveout *cv)
 {
 	unsigned int nr = ACCMEM_CACHE_BUFFERS;
 	struct accmem_context *ctx;
 	unsigned long id = 0;
 
-	while ((ctx = accmem_context_next(&cv->carveouts->accounts->xa, &id))) {
+	while (nr < USAGE_RUNS &&
+	       (ctx = accmem_context_next(&cv->carveouts->accounts->xa, &id))) {
 		nr += usage_count_runs(ctx, cv);
 		accmem_context_put(ctx);
 		cond_resched();
 	}
-	return nr;
+	return min(nr, USAGE_RUNS);
 }
 
 static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
@@ -145,7 +154,7 @@ static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
 	c->runs = kvmalloc_array(c->room, sizeof(*c->runs), GFP_KERNEL_ACCOUNT);
 	if (!c->runs)
 		return false;
-	while ((ctx = accmem_context_next(accounts, &id))) {
+	while (!c->more && (ctx = accmem_context_next(accounts, &id))) {
 		usage_add_cache(ctx, cv, c);
 		accmem_context_put(ctx);
 		cond_resched();
@@ -273,11 +282,38 @@ static u64 usage_longest_free(struct accmem_carveout *cv, u64 account)
 	return longest;
 }
 
+/*
+ * Return the longest free run; @more: caches with many runs were not looked at, or no cache
+ * for lack of memory, so that a longer run may be free.
+ */
+static u64 usage_longest(struct accmem_carveout *cv, u64 account, bool *more)
+{
+	u64 longest = usage_longest_free(cv, account);
+	struct accmem_counters sum;
+	struct cached c = {};
+
+	*more = false;
+	accmem_carveout_sum(cv, &sum);
+	if (sum.cached <= 0)
+		return longest;
+	if (!usage_collect(cv, &c)) {
+		*more = true;
+		return longest;
+	}
+	*more = c.more;
+	longest = max(longest, usage_longest_chain(cv, account, &c));
+	kvfree(c.runs);
+	return longest;
+}
+
 /**
  * accmem_usage_longest() - compute the longest free run of a carveout
  * @cv: the carveout
  * @account: the number of the account that would allocate the run; 0 for any
  *	account
+ *
+ * Of the runs that caches hold, USAGE_RUNS are looked at. If the caches hold more runs, the
+ * result may be too small.
  *
  * Context: Process context. Takes and releases the lock of the carveout and ctx->lock
  * of each context. May sleep.
@@ -286,16 +322,25 @@ static u64 usage_longest_free(struct accmem_carveout *cv, u64 account)
  */
 u64 accmem_usage_longest(struct accmem_carveout *cv, u64 account)
 {
-	u64 longest = usage_longest_free(cv, account);
-	struct accmem_counters sum;
-	struct cached c = {};
+	bool more;
 
-	accmem_carveout_sum(cv, &sum);
-	if (sum.cached <= 0 || !usage_collect(cv, &c))
-		return longest;
-	longest = max(longest, usage_longest_chain(cv, account, &c));
-	kvfree(c.runs);
-	return longest;
+	return usage_longest(cv, account, &more);
+}
+
+/**
+ * accmem_usage_may_have() - check whether a carveout may have a free run
+ * @cv: the carveout
+ * @size: bytes of the run
+ *
+ * Context: As accmem_usage_longest().
+ *
+ * Return: false if no free run has @size bytes, even if the caches are drained.
+ */
+bool accmem_usage_may_have(struct accmem_carveout *cv, u64 size)
+{
+	bool more;
+
+	return usage_longest(cv, 0, &more) >= size || more;
 }
 
 /*
