@@ -199,6 +199,7 @@ static void device_destroy_work(struct work_struct *work)
 	synchronize_rcu();
 	accmem_waiters_unlink(&dev->waiters);
 	accmem_waiters_stop(&dev->waiters);
+	accmem_pressure_stop(&dev->waiters);
 	accmem_pending_stop(&dev->due);
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		device_drop_carveout(cv);
@@ -256,6 +257,7 @@ static void device_init(struct accmem_device *dev, int number)
 	mutex_init(&dev->provider.lock);
 	accmem_pending_init(&dev->due);
 	accmem_waiters_init(&dev->waiters, dev->carveouts, number);
+	accmem_pressure_init(&dev->waiters);
 	accmem_waiters_link(&dev->waiters);
 	atomic_inc(&nr_devices);
 }

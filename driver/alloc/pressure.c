@@ -6,13 +6,13 @@
  * sleeps because memory is short, and ends with the last of these waiters. Each
  * registered context is notified once in a shortage, through poll() of its file and its
  * eventfd. It is notified again only after it has queried the shortfall. A context is
- * not notified about its own waiters. A waiter notifies the clients before it sleeps,
- * one at a time.
+ * not notified about its own waiters. A waiter queues a work item before it sleeps, which
+ * notifies the clients, one at a time.
  *
  * Locking: client.lock of a context guards its eventfd. accmem_waiters.lock guards the
  * list of clients and their other fields, and nests inside client.lock. A wake-up calls
  * the functions of any number of pollers: pressure_signal() runs without
- * accmem_waiters.lock.
+ * accmem_waiters.lock, and not in the task that waits.
  */
 #include <linux/eventfd.h>
 #include <linux/fs.h>
@@ -21,8 +21,9 @@
 #include <linux/seq_file.h>
 
 #include "alloc/pressure.h"
-#include "core/revoke.h"
 #include "compat/compat.h"
+#include "core/carveout.h"
+#include "core/revoke.h"
 #include "internal.h"
 #include "vm/context.h"
 #include "waitq/waiters.h"
@@ -111,26 +112,54 @@ static bool pressure_notify_next(struct accmem_waiters *ws)
 	return more;
 }
 
-/**
- * accmem_pressure_notify() - notify the clients that a context is about to wait
- * @ctx: the context; its waiter is counted in nr_starved already
- *
- * Two concurrent callers rotate the same list: each checks a part of the clients.
- * Together they check every client after both waiters were counted.
- *
- * The number of clients is read without accmem_waiters.lock (READ_ONCE). A client that
- * registers later checks for waiters itself.
- *
- * Context: Process context. Takes and releases client.lock of other contexts and
- * accmem_waiters.lock. May sleep.
+/*
+ * Notify the clients. The number of clients is read without accmem_waiters.lock (READ_ONCE):
+ * a client that registers later checks for waiters itself.
  */
-void accmem_pressure_notify(struct accmem_context *ctx)
+static void pressure_work(struct work_struct *work)
 {
-	struct accmem_waiters *ws = ctx->account->waiters;
+	struct accmem_waiters *ws =
+		container_of(work, struct accmem_waiters, notify);
 	unsigned int left = READ_ONCE(ws->nr_pressure_clients);
 
 	while (left-- && pressure_notify_next(ws))
 		cond_resched();
+}
+
+/**
+ * accmem_pressure_notify() - have the clients notified that a context is about to wait
+ * @ctx: the context; its waiter is counted in nr_starved already
+ *
+ * Context: Does not sleep.
+ */
+void accmem_pressure_notify(struct accmem_context *ctx)
+{
+	struct accmem_waiters *ws = ctx->account->waiters;
+
+	if (READ_ONCE(ws->nr_pressure_clients))
+		queue_work(accmem_wq, &ws->notify);
+}
+
+/**
+ * accmem_pressure_init() - initialise the notifications of a device
+ * @ws: waiters of the device
+ *
+ * Context: Process context.
+ */
+void accmem_pressure_init(struct accmem_waiters *ws)
+{
+	INIT_WORK(&ws->notify, pressure_work);
+}
+
+/**
+ * accmem_pressure_stop() - stop the notifications of a device
+ * @ws: waiters of a device on which no call waits
+ *
+ * Context: Process context. Sleeps until the work has ended.
+ */
+void accmem_pressure_stop(struct accmem_waiters *ws)
+{
+	cancel_work_sync(&ws->notify);
 }
 
 /*

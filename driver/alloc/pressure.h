@@ -10,10 +10,13 @@
 
 struct accmem_context;
 struct accmem_pressure;
+struct accmem_waiters;
 struct file;
 struct poll_table_struct;
 struct seq_file;
 
+void accmem_pressure_init(struct accmem_waiters *ws);
+void accmem_pressure_stop(struct accmem_waiters *ws);
 void accmem_pressure_end(struct accmem_context *ctx);
 int accmem_pressure_query(struct accmem_context *ctx,
 			  struct accmem_pressure *req);

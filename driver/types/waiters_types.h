@@ -102,6 +102,7 @@ struct accmem_scan {
  * @pressure_seq: serial number of the latest period with @nr_starved above 0
  * @pressure_clients: contexts that are notified of memory pressure
  * @nr_pressure_clients: number of entries in @pressure_clients
+ * @notify: notifies the clients
  * @away: waiters whose calls a signal has interrupted
  * @stats: counters
  * @times: lengths of the waits that have ended
@@ -124,6 +125,7 @@ struct accmem_waiters {
 	u64 pressure_seq;
 	struct list_head pressure_clients;
 	unsigned int nr_pressure_clients;
+	struct work_struct notify;
 	struct list_head away;
 	struct accmem_wait_stats stats;
 	struct accmem_wait_times times;
