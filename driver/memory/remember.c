@@ -62,12 +62,33 @@ static int remember_set(const char *text, const struct kernel_param *param)
 	return remember_text ? 0 : -ENOMEM;
 }
 
+/* Print the list as the parameter takes it, or fail if it is longer than a page. */
+static int remember_get(char *page, const struct kernel_param *param)
+{
+	const struct remembered *r;
+	const char *comma = "";
+	int n = 0;
+
+	mutex_lock(&remember_lock);
+	list_for_each_entry(r, &remember_list, link) {
+		n += scnprintf(page + n, PAGE_SIZE - n, "%s%#llx@%#llx", comma,
+			       r->size, r->start);
+		comma = ",";
+	}
+	mutex_unlock(&remember_lock);
+	if (n >= PAGE_SIZE - 1)
+		return -EFBIG;
+	page[n] = '\n';
+	return n + 1;
+}
+
 static const struct kernel_param_ops remember_ops = {
 	.set = remember_set,
+	.get = remember_get,
 	.free = remember_free,
 };
 
-module_param_cb(retired, &remember_ops, NULL, 0);
+module_param_cb(retired, &remember_ops, NULL, 0400);
 __MODULE_PARM_TYPE(retired, "charp");
 MODULE_PARM_DESC(retired, "failed memory, as ADDRESS or SIZE@ADDRESS[,...]");
 

@@ -12,7 +12,7 @@ set -euo pipefail
 reserved_range
 pages=$start nopages=$((start + 32 * 1048576))
 devices=(emulated=32M host=128M "phys=32M@$pages,32M@$nopages:nopages")
-sysfs=/sys/class/accmem
+sysfs=/sys/class/accmem parameter=/sys/module/accmem/parameters/retired
 
 # helper NAME: the tests of a helper, on newly loaded devices
 helper()
@@ -50,9 +50,12 @@ hex()
 	printf '%#x' "$1"
 }
 
-# What a load names by physical address is retired from the start.
+# What a load names by physical address is retired from the start. The parameter has all of
+# it, also what is in no carveout.
 named()
 {
+	local list
+
 	reload "${devices[@]}" \
 		"retired=$((pages + 5 * 4096)),8K@$((nopages + 4095)),4096@0,1G@$((nopages + 31 * 1048576))" ||
 		why "the load failed" || return
@@ -60,24 +63,24 @@ named()
 		lists accmem1 "0x5000 0x1000 retired listed $(hex $((pages + 0x5000)))" &&
 		retired accmem2 $((3 * 4096 + 1048576)) &&
 		lists accmem2 "0x0 0x3000 retired listed $(hex "$nopages")" &&
-		retired accmem0 0
+		retired accmem0 0 || return
+	list="0x1000@$(hex $((pages + 5 * 4096))),0x3000@$(hex "$nopages"),0x1000@0x0"
+	list+=",0x40000000@$(hex $((nopages + 31 * 1048576)))"
+	[ "$(cat "$parameter")" = "$list" ] || why "$(cat "$parameter")"
 }
 
 # The list of one load, given back to the next, retires the same memory.
 given_back()
 {
-	local before list='' offset size status cause address
+	local before list
 
 	echo "64K 4K" >$sysfs/accmem1/carveout0/retire
 	echo "1M 1" >$sysfs/accmem2/carveout0/retire
 	before=$(cat $sysfs/accmem[12]/carveout0/retired)
-	while read -r offset size status cause address; do
-		list+=${list:+,}$size@$address
-	done <<<"$before"
+	list=$(cat "$parameter") || return
 	reload "${devices[@]}" "retired=$list" || return
 	[ "$(cat $sysfs/accmem[12]/carveout0/retired)" = "${before//admin/listed}" ] ||
-		why "${offset}: $status $cause, but now" \
-			"$(cat $sysfs/accmem[12]/carveout0/retired)"
+		why "$before, but now $(cat $sysfs/accmem[12]/carveout0/retired)"
 }
 
 # A list that is longer than a page, and than a parameter of the kernel's own types may be
@@ -96,7 +99,9 @@ long_list()
 	[ "${lines[1999]}" = \
 		"$(hex $((1999 * 8192))) 0x1000 retired listed $(hex $((pages + 1999 * 8192)))" ] ||
 		why "${lines[1999]}" || return
-	retired accmem1 $((2000 * 4096))
+	retired accmem1 $((2000 * 4096)) || return
+	! said=$(cat "$parameter" 2>&1) || why "the parameter: ${#said} bytes" || return
+	[[ $said = *"File too large"* ]] || why "$said"
 }
 
 refused()
@@ -116,7 +121,7 @@ written_badly()
 	local text file=$sysfs/accmem1/carveout0/retire
 
 	[ "$(stat -c %a "$file")" = 200 ] || why "the mode of retire" || return
-	[ "$(stat -c %a "$sysfs/accmem1/carveout0/retired")" = 400 ] ||
+	[ "$(stat -c %a "$sysfs/accmem1/carveout0/retired" "$parameter" | uniq)" = 400 ] ||
 		why "the mode of retired" || return
 	for text in "" 4096 "4096 " "x 4096" "4096 x" "-1 4096" "0 1 2" "0  1" \
 		"0 4096@0" "0,4096"; do
