@@ -57,7 +57,7 @@ _accmem_words()
 		"--grants --help" ;;
 	reset:*) echo "--force --help" && _accmem_devices ;;
 	cdi:2) echo "generate --help" ;;
-	cdi:*) echo "--cdi-version --help" && _accmem_devices ;;
+	cdi:*) echo "--cdi-version --output --help" && _accmem_devices ;;
 	metrics:*) echo "--output --help" ;;
 	retire:2) echo "--help" && _accmem_devices ;;
 	run:*) echo "--device --threshold --limit --stats --help" ;;

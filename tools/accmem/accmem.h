@@ -146,6 +146,7 @@ extern const char *const limit_names[NR_LIMITS];
 
 /* snapshot.c */
 int snapshot_read(struct snapshot *s);
+int snapshot_read_totals(struct snapshot *s);
 void snapshot_free(struct snapshot *s);
 struct device *snapshot_device(const struct snapshot *s, const char *name);
 const struct context *snapshot_context(const struct snapshot *s,
@@ -248,7 +249,8 @@ char *thread_with_files(const char *process);
 void fdinfo_walk(const char *prefix,
 		 void (*each)(pid_t pid, const char *fdinfo, void *arg),
 		 void *arg);
-void users_read(struct snapshot *s);
+bool users_read(struct snapshot *s);
+void users_from_contexts(struct snapshot *s);
 
 /* processes.c */
 struct context *processes_merge(const struct snapshot *s, size_t *nr);
@@ -259,6 +261,10 @@ bool path_exists(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *why_hidden(void);
 void read_link(char *word, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* write_file.c */
+int write_file(const char *command, const char *path,
+	       void (*print)(FILE *f, void *data), void *data);
 
 /* output.c */
 enum color { PLAIN, BOLD, GREEN, YELLOW, MAGENTA, RED, BLUE, CYAN };
@@ -306,6 +312,7 @@ struct json_object *json_of_found(const struct context **contexts,
 struct tmem;
 struct json_object *json_of_tmem(const struct snapshot *s,
 				 const struct tmem *list, size_t nr);
+void json_write(FILE *f, struct json_object *object);
 void json_print(struct json_object *object);
 
 /* options.c: what the commands that show something have in common */

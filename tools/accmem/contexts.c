@@ -319,20 +319,27 @@ static void add_to_user(struct snapshot *s, const struct context *c)
 		u->charge[CHARGE_BYTES] += c->use[USE_CHARGED];
 }
 
-/* For root read the charges from debugfs, else add up the contexts that are known. */
-void users_read(struct snapshot *s)
+/* Add up the charges of the contexts that are known. */
+void users_from_contexts(struct snapshot *s)
+{
+	size_t i;
+
+	/* A process that has just ended has no user. */
+	for (i = 0; i < s->nr_contexts; i++)
+		if (s->contexts[i].uid != UNKNOWN)
+			add_to_user(s, &s->contexts[i]);
+}
+
+/* Read the charges from debugfs. Return false if the caller may not. */
+bool users_read(struct snapshot *s)
 {
 	char *text = read_text(DEBUGFS "/users"), *line, *save;
 	unsigned long long uid, n[NR_CHARGES];
 	struct user *u;
 	size_t i;
 
-	/* A process that has just ended has no user. */
-	for (i = 0; !text && i < s->nr_contexts; i++)
-		if (s->contexts[i].uid != UNKNOWN)
-			add_to_user(s, &s->contexts[i]);
 	if (!text)
-		return;
+		return false;
 	for (line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		if (sscanf(line, "%llu %llu %llu %llu %llu %llu %llu %llu %llu",
@@ -346,4 +353,5 @@ void users_read(struct snapshot *s)
 			u->charge[i] = n[i];
 	}
 	free(text);
+	return true;
 }

@@ -306,9 +306,16 @@ struct json_object *json_of_tmem(const struct snapshot *s,
 }
 
 /* Print an object in one line, and free it. */
+void json_write(FILE *f, struct json_object *object)
+{
+	fputs(json_object_to_json_string_ext(object,
+					     JSON_C_TO_STRING_NOSLASHESCAPE),
+	      f);
+	fputc('\n', f);
+}
+
 void json_print(struct json_object *object)
 {
-	puts(json_object_to_json_string_ext(object,
-					    JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_write(stdout, object);
 	json_object_put(object);
 }

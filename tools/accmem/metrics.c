@@ -8,14 +8,10 @@
  * the type gauge and the value 1. The number of samples is bounded: users beyond the
  * MOST_USERS with the most bytes are one sample, "other".
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "accmem.h"
 
@@ -45,15 +41,15 @@ static const struct family memory_gauges[] = {
 	{ "accmem_retired_bytes", "Failed bytes that are never used again",
 	  RETIRED },
 	{ "accmem_retire_pending_bytes",
-	  "Failed bytes in buffers that are not freed", RETIRE_PENDING },
+	  "Failed bytes in memory that is not free yet", RETIRE_PENDING },
 	{ "accmem_retire_failed_bytes",
 	  "Failed bytes for which there is no record", RETIRE_FAILED },
-	{ "accmem_buffers", "Buffers that are not freed", BUFFERS },
+	{ "accmem_buffers", "Buffers whose memory is not free", BUFFERS },
 };
 
 static const struct family memory_counters[] = {
 	{ "accmem_allocs", "Allocations", ALLOCS },
-	{ "accmem_frees", "Frees", FREES },
+	{ "accmem_frees", "Buffers whose memory has become free", FREES },
 	{ "accmem_alloc_failures", "Allocations that failed for want of memory",
 	  FAILURES },
 };
@@ -70,7 +66,8 @@ static const struct family user_gauges[] = {
 	{ "accmem_user_resident_bytes", "Bytes of RAM charged to a user",
 	  CHARGE_RESIDENT },
 	{ "accmem_user_contexts", "Open files of a user", CHARGE_CONTEXTS },
-	{ "accmem_user_buffers", "Buffers of a user", CHARGE_BUFFERS },
+	{ "accmem_user_buffers", "Buffers of a user whose memory is not free",
+	  CHARGE_BUFFERS },
 	{ "accmem_user_pending_frees", "Frees of a user that are pending",
 	  CHARGE_PENDING },
 	{ "accmem_user_fences", "Fences of a user", CHARGE_FENCES },
@@ -235,7 +232,7 @@ static void print_devices(FILE *f, const struct snapshot *s)
 		print_value(f, d->nr_waiting);
 	}
 	print_family(f, "gauge", "accmem_longest_wait_seconds",
-		     "Time that the oldest of the waiting allocations has waited");
+		     "Longest wait of the first 64 allocations that wait");
 	for (d = s->devices; d < s->devices + s->nr_devices; d++) {
 		if (d->nr_waiting == UNKNOWN)
 			continue;
@@ -315,17 +312,15 @@ static size_t users_bound(struct snapshot *s)
 }
 
 static void print_user(FILE *f, const struct family *family,
-		       const struct user *user)
+		       const struct user *user, const char *name)
 {
 	uint64_t value = user->charge[family->index];
-	char number[32] = "other", name[33] = "other";
+	char number[32] = "other";
 
 	if (value == UNKNOWN)
 		return;
-	if (user->uid != UNKNOWN) {
+	if (user->uid != UNKNOWN)
 		number_text(user->uid, number);
-		user_text(user->uid, name);
-	}
 	fprintf(f, "%s{", family->name);
 	print_label(f, "uid", number);
 	fputc(',', f);
@@ -337,12 +332,20 @@ static void print_user(FILE *f, const struct family *family,
 static void print_users(FILE *f, struct snapshot *s)
 {
 	size_t nr = users_bound(s), i, n;
+	char names[MOST_USERS + 1][33] = {};
 
+	/* Once for each user: the search for a name may ask a server. */
+	for (i = 0; i < nr; i++) {
+		if (s->users[i].uid == UNKNOWN)
+			strcpy(names[i], "other");
+		else
+			user_text(s->users[i].uid, names[i]);
+	}
 	for (n = 0; n < sizeof(user_gauges) / sizeof(*user_gauges); n++) {
 		print_family(f, "gauge", user_gauges[n].name,
 			     user_gauges[n].help);
 		for (i = 0; i < nr; i++)
-			print_user(f, &user_gauges[n], &s->users[i]);
+			print_user(f, &user_gauges[n], &s->users[i], names[i]);
 	}
 }
 
@@ -380,7 +383,7 @@ static void print_limits(FILE *f, const struct snapshot *s)
 
 	for (n = 0; n < sizeof(families) / sizeof(*families); n++) {
 		print_family(f, "gauge", families[n],
-			     "Limits of the module, 0 for none");
+			     "Limits of the module; 0: none, or a default");
 		for (i = 0; i < NR_LIMITS; i++) {
 			if (s->limits[i] != UNKNOWN &&
 			    !strcmp(limit_family(limit_names[i]), families[n]))
@@ -390,8 +393,9 @@ static void print_limits(FILE *f, const struct snapshot *s)
 	}
 }
 
-static void print_metrics(FILE *f, struct snapshot *s)
+static void print_metrics(FILE *f, void *snapshot)
 {
+	struct snapshot *s = snapshot;
 	const struct device *d;
 	size_t i;
 
@@ -416,72 +420,6 @@ static void print_metrics(FILE *f, struct snapshot *s)
 	print_users(f, s);
 	print_limits(f, s);
 	fputs("# EOF\n", f);
-}
-
-static int file_failed(const char *path)
-{
-	fprintf(stderr, "accmem: metrics: %s: %s\n", path, strerror(errno));
-	return STATUS_FAILED;
-}
-
-/* Make a file beside @path, with the mode that a new file has. */
-static FILE *open_temp(const char *path, char **temp)
-{
-	mode_t mask = umask(0);
-	FILE *f = NULL;
-	int fd;
-
-	umask(mask);
-	*temp = format("%s.XXXXXX", path);
-	fd = mkostemp(*temp, O_CLOEXEC);
-	if (fd < 0) {
-		free(*temp);
-		*temp = NULL;
-		return NULL;
-	}
-	if (!fchmod(fd, 0666 & ~mask))
-		f = fdopen(fd, "w");
-	if (!f)
-		close(fd);
-	return f;
-}
-
-/* Return false with errno if not all was written. */
-static bool close_temp(FILE *f)
-{
-	bool written = !fflush(f) && !ferror(f);
-	int err = errno;
-
-	if (fclose(f))
-		return false;
-	errno = err;
-	return written;
-}
-
-/* Write a new file, and give it the name of the old one when it is complete. */
-static int write_file(const char *path, struct snapshot *s)
-{
-	int status = STATUS_OK;
-	struct stat st;
-	char *temp;
-	FILE *f;
-
-	/* rename() would also take the place of a device file or of a link */
-	if (!lstat(path, &st) && !S_ISREG(st.st_mode)) {
-		fprintf(stderr, "accmem: metrics: %s is not a regular file\n",
-			path);
-		return STATUS_FAILED;
-	}
-	f = open_temp(path, &temp);
-	if (f)
-		print_metrics(f, s);
-	if (!f || !close_temp(f) || rename(temp, path)) {
-		status = file_failed(path);
-		if (temp)
-			unlink(temp);
-	}
-	free(temp);
-	return status;
 }
 
 /* Parse the options. Return -1, or the status of the command. */
@@ -517,13 +455,10 @@ int command_metrics(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	status = snapshot_read(&s);
+	status = snapshot_read_totals(&s);
 	if (status)
 		no_devices();
-	if (!path)
-		print_metrics(stdout, &s);
-	else if (write_file(path, &s))
-		status = STATUS_FAILED;
+	status = write_file("metrics", path, print_metrics, &s) ?: status;
 	snapshot_free(&s);
 	return status;
 }
