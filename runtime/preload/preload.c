@@ -452,11 +452,23 @@ void preload_print(int fd, const char *format, ...)
 	errno = error;
 }
 
+/* Return the bytes that the environment names, or @otherwise. */
 static size_t preload_size(const char *name, size_t otherwise)
 {
 	const char *text = getenv(name);
+	unsigned long long bytes;
+	char *end;
 
-	return text ? strtoull(text, NULL, 10) : otherwise;
+	if (!text)
+		return otherwise;
+	errno = 0;
+	bytes = strtoull(text, &end, 10);
+	if (errno || end == text || *end || strchr(text, '-')) {
+		preload_print(STDERR_FILENO,
+			      "accmem run: %s: %s is no number\n", name, text);
+		return otherwise;
+	}
+	return bytes;
 }
 
 /* The program may redirect or close its standard error, and close this descriptor. */
@@ -467,6 +479,11 @@ static void preload_open_stats(const char *where)
 	if (strcmp(where, "1") != 0)
 		fd = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
 			  0666);
+	if (fd < 0) {
+		preload_print(STDERR_FILENO, "accmem run: %s: %s\n", where,
+			      strerror(errno));
+		return;
+	}
 	stats_fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
 	if (stats_fd >= 0 && fstat(stats_fd, &stats_file))
 		stats_fd = -1;
@@ -502,11 +519,22 @@ __attribute__((constructor)) static void preload_start(void)
 	s->threshold = threshold < GRANULE ? GRANULE : threshold;
 }
 
+/* Copy the name of the program. It is one word, and nothing that controls a terminal. */
+static void copy_program(char name[80])
+{
+	const char *from = program_invocation_short_name;
+	size_t i;
+
+	for (i = 0; i < 79 && from[i]; i++)
+		name[i] = from[i] > ' ' && from[i] <= '~' ? from[i] : '?';
+	name[i] = '\0';
+}
+
 /* In one write, so that lines of several processes do not mix. */
 __attribute__((destructor)) static void preload_end(void)
 {
 	const struct stats *s = &preload_stats;
-	char bytes[80], blocks[64];
+	char program[80], bytes[80], blocks[64];
 
 	if (!device_is_file(stats_fd, &stats_file))
 		return;
@@ -514,8 +542,9 @@ __attribute__((destructor)) static void preload_end(void)
 		 s->peak, s->copied, s->returned);
 	snprintf(blocks, sizeof(blocks), "allocations=%zu fallbacks=%zu",
 		 s->allocations, s->fallbacks);
+	copy_program(program);
 	preload_print(stats_fd,
-		      "accmem-run: program=%.80s device=%s pid=%d %s %s\n",
-		      program_invocation_short_name, preload_settings.device,
-		      getpid(), bytes, blocks);
+		      "accmem-run: program=%s device=%s pid=%d %s %s\n",
+		      program, preload_settings.device, getpid(), bytes,
+		      blocks);
 }

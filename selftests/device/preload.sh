@@ -74,6 +74,25 @@ says()
 	return 1
 }
 
+# The programs of a run add their lines to one file, also those in other directories.
+# shellcheck disable=SC2317 # check() calls it
+stats_are_in_one_file()
+{
+	mkdir -p "$work/sub"
+	(cd "$work" && "${run[@]}" --stats=all /bin/bash -c \
+		'cd sub && /bin/true; exit 0' >/dev/null 2>&1) || return
+	[ ! -e "$work/sub/all" ] && [ "$(grep -c '^accmem-run:' "$work/all")" = 2 ]
+}
+
+# shellcheck disable=SC2317 # check() calls it
+a_name_is_one_word()
+{
+	cp /bin/true "$work/a"$'\n'"b"
+	"${run[@]}" --stats="$work/names" "$work/a"$'\n'"b" >/dev/null 2>&1 || return
+	[ "$(wc -l <"$work/names")" = 1 ] && grep -q ' program=a?b ' "$work/names"
+}
+
+run=("$host/accmem" run)
 echo "TAP version 13"
 case ${ACCMEM_BACKING-} in
 '') devices=(/dev/accmem{0,1,2}) ;;
@@ -96,7 +115,6 @@ for device in "${devices[@]}"; do
 done
 cp /bin/true "$work/setuid"
 chmod 4755 "$work/setuid"
-run=("$host/accmem" run)
 check "setuid program is left alone" says "setuid" 0 "${run[@]}" "$work/setuid"
 check "static program is left alone" says "statically linked" 0 \
 	"${run[@]}" "${ACCMEM_BUSYBOX:-$(command -v busybox)}" true
@@ -104,6 +122,15 @@ check "no device: the ordinary heap" says "the ordinary heap is used" 0 \
 	"${run[@]}" --device /dev/accmem99 /bin/true
 check "no program" says "No such file" 127 "${run[@]}" "$work/none"
 check "no size" says "1X is no size" 125 "${run[@]}" --limit 1X /bin/true
+check "no file of statistics" says "Not a directory" 125 "${run[@]}" --stats=/dev/null/x /bin/true
+check "statistics of programs in several directories" stats_are_in_one_file
+check "the name of a program is one word" a_name_is_one_word
+check "no number in the environment" says "16M is no number" 0 \
+	env ACCMEM_RUN_THRESHOLD=16M "${run[@]}" /bin/true
+mkdir "$work/with blank"
+cp "$host/accmem" "$host/libaccmem_preload.so" "$work/with blank"
+check "a library with a blank in its path" says "cannot be preloaded" 125 \
+	"$work/with blank/accmem" run /bin/true
 check "the program's status" says "" 1 "${run[@]}" /bin/false
 echo "1..$number"
 exit "$status"

@@ -129,6 +129,12 @@ static void preload(const char *library)
 	const char *others = getenv("LD_PRELOAD");
 	char *list = NULL;
 
+	/* The dynamic linker ends a path at the first two, and replaces what begins with "$". */
+	if (strpbrk(library, " :$")) {
+		fprintf(stderr, "accmem run: %s: cannot be preloaded\n",
+			library);
+		exit(125);
+	}
 	if (asprintf(&list, "%s%s%s", library, others ? ":" : "",
 		     others ? others : "") < 0)
 		exit(125);
@@ -150,6 +156,20 @@ static void set_size(const char *name, const char *text)
 	set(name, number);
 }
 
+/* The programs may change their directory, so that they get an absolute path. */
+static void set_file(const char *name, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	char absolute[PATH_MAX];
+
+	if (fd < 0 || !realpath(path, absolute)) {
+		fprintf(stderr, "accmem run: %s: %s\n", path, strerror(errno));
+		exit(125);
+	}
+	close(fd);
+	set(name, absolute);
+}
+
 static void option(int which, const char *argument)
 {
 	static const char *const names[] = {
@@ -161,6 +181,8 @@ static void option(int which, const char *argument)
 
 	if (which >= 2)
 		set_size(names[which], argument);
+	else if (which == 1 && argument)
+		set_file(names[which], argument);
 	else
 		set(names[which], argument ? argument : "1");
 }
