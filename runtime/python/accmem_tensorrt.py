@@ -18,6 +18,7 @@ names. Every method is thread-safe but close().
 
 import ctypes
 import errno
+import operator
 import os
 
 __all__ = ["Allocator", "RESIZABLE", "UNMAPPED", "adapt", "last_error"]
@@ -26,6 +27,8 @@ RESIZABLE = 1 << 0
 UNMAPPED = 1 << 0
 
 _U64 = (1 << 64) - 1
+_U32_MAX = (1 << 32) - 1
+_INT_MAX = (1 << 31) - 1
 # No handle of a stream that is an address is less: nothing is mapped there.
 _PAGE = 4096
 
@@ -111,7 +114,7 @@ def _address(memory):
         return 0
     if type(memory).__name__ == "PyCapsule":
         return _capsule_address(memory)
-    return int(memory)
+    return operator.index(memory)
 
 
 def _stream_first(stream, flags):
@@ -130,11 +133,16 @@ def _fit(*numbers):
     return all(0 <= number <= _U64 for number in numbers)
 
 
-def _position(number):
-    """Of a stream; what is cut off would be another one, reached too early."""
-    if not _fit(number):
-        raise OSError(errno.EINVAL, f"position {number} has more than 64 bits")
+def _checked(name, number, most=_U64):
+    """The number, or OSError if ctypes would cut it off."""
+    if not 0 <= operator.index(number) <= most:
+        raise OSError(errno.EINVAL, f"{name} {number} is not in 0..{most}")
     return number
+
+
+def _handle(stream):
+    """Of a stream. Cut off, it would be the handle of another stream."""
+    return _checked("stream", _address(stream))
 
 
 class Allocator:
@@ -151,8 +159,10 @@ class Allocator:
         # The interface's own, where there is one behind this class: without it
         # TensorRT's bindings have no object to call.
         super().__init__()
-        options = _Options(ctypes.sizeof(_Options), flags, reserve_bytes,
-                           carveout, 0)
+        options = _Options(ctypes.sizeof(_Options),
+                           _checked("flags", flags, _U32_MAX),
+                           _checked("reserve_bytes", reserve_bytes),
+                           _checked("carveout", carveout, _U32_MAX), 0)
         handle = ctypes.c_void_p()
         error = _library().accmem_tensorrt_open(
             None if device is None else os.fsencode(device),
@@ -166,6 +176,9 @@ class Allocator:
         handle, self._accmem = self._accmem, None
         if handle:
             _library().accmem_tensorrt_destroy(handle)
+
+    def __reduce__(self):
+        raise TypeError("an allocator cannot be copied")
 
     def __del__(self):
         if getattr(self, "_accmem", None):
@@ -234,24 +247,26 @@ class Allocator:
         """The point that the work on a stream has come to, for reach()."""
         position = ctypes.c_uint64()
         self._check(_library().accmem_streams_mark(
-            self._streams(), _address(stream), ctypes.byref(position)))
+            self._streams(), _handle(stream), ctypes.byref(position)))
         return position.value
 
     def reach(self, stream, position):
         """The work on a stream is done up to a point."""
         self._check(_library().accmem_streams_reach(
-            self._streams(), _address(stream), _position(position)))
+            self._streams(), _handle(stream),
+            _checked("position", position)))
 
     def bind(self, stream, descriptor, position):
         """Releases at a stream are at a position of one of the context's."""
         self._check(_library().accmem_streams_bind(
-            self._streams(), _address(stream), descriptor,
-            _position(position)))
+            self._streams(), _handle(stream),
+            _checked("descriptor", descriptor, _INT_MAX),
+            _checked("position", position)))
 
     def forget(self, stream):
         """The stream is gone, and its work done."""
         self._check(_library().accmem_streams_forget(
-            self._streams(), _address(stream)))
+            self._streams(), _handle(stream)))
 
     def stats(self):
         """What the pool under the allocator has done, as a dictionary."""
