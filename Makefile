@@ -8,13 +8,17 @@ BUILD := $(ROOT)/build
 export PATH := $(BUILD)/compilers:$(patsubst $(BUILD)/compilers:%,%,$(PATH))
 VERSION := $(shell cat $(ROOT)/VERSION)
 DKMSDIR = $(DESTDIR)/usr/src/accmem-$(VERSION)
+PREFIX ?= /usr/local
+DATADIR ?= $(PREFIX)/share
+# The list of the files that make install-user has installed
+INSTALLED = $(DATADIR)/accmem/installed
 KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan tool pci arm64 programs
 
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
-	user install-user install-dkms uninstall deb check-deb check-podman check-headers clean $(LANES:%=test-%)
+	user install-user install-staged install-dkms uninstall deb check-deb check-podman check-headers clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -165,12 +169,17 @@ user:
 	$(MAKE) -C tools/accmem O=$(BUILD) all
 
 install-user: user
+	rm -rf $(BUILD)/installed
+	umask 022 && $(MAKE) install-staged DESTDIR=$(BUILD)/installed
+	tools/install-files install $(BUILD)/installed $(INSTALLED) $(DESTDIR)
+	rm -rf $(BUILD)/installed
+
+# The same without a list of the files, for packages
+install-staged: user
 	$(MAKE) -C lib O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
-	$(if $(DESTDIR),,systemd-sysusers accmem.conf || true)
-	$(if $(DESTDIR),,udevadm control --reload || true)
 
 # The files that a build of the module alone reads, and no objects of another build
 install-dkms:
@@ -178,7 +187,8 @@ install-dkms:
 		\( -name 'Kbuild*' -o -name VERSION -o -name '*.[ch]' \) ! -name '*.mod.c' \
 		! -path 'lib/host/*' ! -path '*/tests/*' \
 		-exec install -D -m 0644 '{}' '$(DKMSDIR)/{}' ';'
-	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms.conf >$(DKMSDIR)/dkms.conf
+	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms.conf | \
+		install -m 0644 /dev/stdin $(DKMSDIR)/dkms.conf
 
 deb:
 	@packaging/make-deb
@@ -193,9 +203,7 @@ check-podman:
 	@packaging/check-podman
 
 uninstall:
-	rm -rf $(BUILD)/installed
-	$(MAKE) -s install-user DESTDIR=$(BUILD)/installed
-	tools/uninstall $(BUILD)/installed $(DESTDIR)
+	tools/install-files remove $(INSTALLED) $(DESTDIR)
 
 clean:
 	rm -rf $(BUILD)

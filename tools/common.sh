@@ -8,7 +8,7 @@ shopt -s inherit_errexit
 
 ACCMEM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 ACCMEM_BUILD=$ACCMEM_ROOT/build
-ACCMEM_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/accmem
+ACCMEM_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/accmem
 ACCMEM_JOBS=${ACCMEM_JOBS:-$(nproc)}
 export ACCMEM_ROOT ACCMEM_BUILD ACCMEM_CACHE ACCMEM_JOBS
 
