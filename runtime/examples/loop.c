@@ -5,6 +5,7 @@
  * it does the jobs in order, and signals a position of the job's stream after each.
  */
 #include <accmem_pool.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,7 @@ static void submit(struct stream *s)
 {
 	struct job job = { .stream = s->fd, .position = s->submitted + 1 };
 	unsigned int i;
+	int ret;
 
 	job.numbers = allocate(NULL);
 	for (i = 0; i < COUNT; i++)
@@ -92,8 +94,9 @@ static void submit(struct stream *s)
 	job.scratch = allocate(s);
 	if (write(queue[1], &job, sizeof(job)) != sizeof(job))
 		exit(EXIT_FAILURE);
-	/* the descriptor becomes readable at this position */
-	accmem_try_wait(s->fd, job.position);
+	/* the descriptor becomes readable at this position, which may be reached already */
+	ret = accmem_try_wait(s->fd, job.position);
+	check(ret == -EAGAIN ? 0 : ret, "wait");
 	s->numbers = job.numbers;
 	s->submitted = job.position;
 	running++;
@@ -102,6 +105,8 @@ static void submit(struct stream *s)
 /* The job in flight of a stream is done. Its descriptor stays readable without a next job. */
 static void complete(int epoll, struct stream *s)
 {
+	/* what the job has stored is seen after this call */
+	check(accmem_try_wait(s->fd, s->submitted), "wait");
 	printf("stream %d, job %llu: %llu\n", (int)(s - streams),
 	       (unsigned long long)s->submitted,
 	       (unsigned long long)s->numbers[0]);
@@ -130,6 +135,9 @@ static void run(int epoll)
 	while (running) {
 		if (epoll_wait(epoll, &event, 1, -1) != 1)
 			continue;
+		/* the device was reset or removed, and the memory of the jobs is lost */
+		if (event.events & (EPOLLERR | EPOLLHUP))
+			check(-ENODEV, "poll");
 		if (event.data.ptr)
 			complete(epoll, event.data.ptr);
 		else /* another context waits for memory */
