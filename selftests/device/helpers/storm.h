@@ -199,71 +199,94 @@ static void use_tmem(struct worker *w, int fd)
 	close(launch.fd);
 }
 
-/* One context, from its open to its close. */
-static void use_device(struct worker *w, int fd)
+/* A context, its stream and its buffers. */
+struct use {
+	int fd;
+	int stream;
+	uint64_t position;
+	struct buffer b[BUFFERS];
+};
+
+static struct buffer *any_buffer(struct worker *w, struct use *u)
 {
-	struct buffer b[BUFFERS] = {};
-	int stream = stream_create(fd), i;
+	return &u->b[accmem_random(&w->seed) % BUFFERS];
+}
+
+/* Make a call, or a few, of any kind. */
+static void use_any(struct worker *w, struct use *u)
+{
+	struct buffer *b = any_buffer(w, u);
 	struct accmem_info info;
-	uint64_t position = 0;
 
-	saw(w, "STREAM_CREATE", stream);
-	for (i = 0; i < 60 && !atomic_load(w->stop); i++) {
-		struct buffer *one = &b[accmem_random(&w->seed) % BUFFERS];
-
-		switch (accmem_random(&w->seed) % 10) {
-		case 0:
-		case 1:
-			buffer_drop(w, fd, one);
-			buffer_make(w, fd, one);
-			break;
-		case 2:
-			use_access(w, fd, one);
-			break;
-		case 3:
-			use_realloc(w, fd, one);
-			break;
-		case 4:
-			use_stream(w, fd, one, stream, &position);
-			break;
-		case 5:
-			use_pin(one);
-			break;
-		case 6:
-			use_tmem(w, fd);
-			break;
-		case 7:
-			use_export(w, fd, one);
-			break;
-		case 8:
-			if (one->p)
-				bus_try(one->p, true);
-			saw(w, "INFO", accmem_ioctl_info(fd, &info));
-			break;
-		default:
-			for (position += i; accmem_random(&w->seed) % 4;)
-				buffer_drop(w, fd,
-					    &b[accmem_random(&w->seed) %
-					       BUFFERS]);
-		}
+	switch (accmem_random(&w->seed) % 10) {
+	case 0:
+	case 1:
+		buffer_drop(w, u->fd, b);
+		buffer_make(w, u->fd, b);
+		break;
+	case 2:
+		use_access(w, u->fd, b);
+		break;
+	case 3:
+		use_realloc(w, u->fd, b);
+		break;
+	case 4:
+		use_stream(w, u->fd, b, u->stream, &u->position);
+		break;
+	case 5:
+		use_pin(b);
+		break;
+	case 6:
+		use_tmem(w, u->fd);
+		break;
+	case 7:
+		use_export(w, u->fd, b);
+		break;
+	case 8:
+		if (b->p)
+			bus_try(b->p, true);
+		saw(w, "INFO", accmem_ioctl_info(u->fd, &info));
+		break;
+	default:
+		for (u->position++; accmem_random(&w->seed) % 4;)
+			buffer_drop(w, u->fd, any_buffer(w, u));
 	}
-	if (stream >= 0 && accmem_random(&w->seed) % 2) {
-		close(stream);
-		stream = -1;
+}
+
+/* Close what is left, in one of several orders. */
+static void use_end(struct worker *w, struct use *u)
+{
+	unsigned int i;
+
+	if (u->stream >= 0 && accmem_random(&w->seed) % 2) {
+		close(u->stream);
+		u->stream = -1;
 	}
 	for (i = 0; i < BUFFERS; i++) {
 		if (accmem_random(&w->seed) % 2)
-			buffer_drop(w, fd, &b[i]);
+			buffer_drop(w, u->fd, &u->b[i]);
 	}
-	close(fd);
+	close(u->fd);
 	for (i = 0; i < BUFFERS; i++) {
-		if (b[i].p) {
-			bus_try(b[i].p, true);
-			munmap(b[i].p, b[i].length);
+		if (u->b[i].p) {
+			bus_try(u->b[i].p, true);
+			munmap(u->b[i].p, u->b[i].length);
 		}
 	}
-	if (stream >= 0)
-		close(stream);
+	if (u->stream >= 0)
+		close(u->stream);
+}
+
+/* One context, from its open to its close. */
+static void use_device(struct worker *w, int fd)
+{
+	struct use u = { .fd = fd, .stream = stream_create(fd) };
+	unsigned int i;
+
+	saw(w, "STREAM_CREATE", u.stream);
+	for (i = 0; i < 60 && !atomic_load(w->stop); i++)
+		use_any(w, &u);
+	use_end(w, &u);
 }
 
 static void *worker_main(void *arg)
