@@ -36,8 +36,9 @@ struct accmem_context;
  * its device address differ by a constant. If the address space is too small for the
  * window, buffers are mapped at any address.
  *
- * Return: 0; -ENOMEM; the errors of open(2), among them -EMFILE if the user has the
- * largest number of contexts.
+ * Return: 0; -ENOMEM; -ENOTTY if @path is not an accmem device; -ECONNRESET while the device
+ * is being reset; -ENODEV if the device is gone; the errors of open(2), among them -EMFILE if
+ * the user has the largest number of contexts.
  */
 int accmem_open(const char *path, struct accmem_context **ctx);
 
@@ -46,7 +47,9 @@ int accmem_open(const char *path, struct accmem_context **ctx);
  * @ctx: the context, on which no other call is in progress, or NULL
  *
  * Unmaps all buffers. If no other process has the file open, the buffers that were not
- * freed are freed.
+ * freed are freed at once, and so is memory that waits for accmem_signal(). The device must
+ * have finished with this memory. The end of the process does the same. Memory that waits for
+ * a fence, or for a position that an imported fence reaches, keeps waiting.
  */
 void accmem_close(struct accmem_context *ctx);
 
@@ -114,8 +117,8 @@ int accmem_release(struct accmem_context *ctx, uint64_t address);
  * accmem_map() maps the new part; the pointer stays the same if the context has a window.
  * If the buffer has moved, its mapping is removed.
  *
- * Return: 0; -ENOENT, -EINVAL, -EPERM, -EBUSY, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR as
- * struct accmem_realloc says. After an error the buffer and its mapping are unchanged.
+ * Return: 0; -ENOENT, -EINVAL, -EPERM, -EBUSY, -EDQUOT, -ENOMEM, -EOVERFLOW, -EHWPOISON,
+ * -EINTR as struct accmem_realloc says. After an error the buffer and its mapping are unchanged.
  */
 int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req);
 
@@ -137,8 +140,8 @@ int accmem_get_query(struct accmem_context *ctx, uint64_t address,
  *	the library sets its size. out: done is the number of bytes read or written, also
  *	after an error
  *
- * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EBUSY, -EFAULT, -ENOMEM, -EINTR as
- * struct accmem_access says.
+ * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EBUSY, -EFAULT, -ENOMEM, -EHWPOISON,
+ * -EINTR as struct accmem_access says.
  */
 int accmem_device_access(struct accmem_context *ctx, struct accmem_access *req);
 
@@ -149,8 +152,8 @@ int accmem_device_access(struct accmem_context *ctx, struct accmem_access *req);
  * @length: bytes, at least 1
  * @flags: ACCMEM_PREFETCH_HOST to move the range to the host, or 0 for the device
  *
- * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EOPNOTSUPP, -EBUSY, -ENOMEM, -EINTR
- * as struct accmem_prefetch says.
+ * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EOPNOTSUPP, -EBUSY, -ENOMEM,
+ * -EHWPOISON, -EINTR as struct accmem_prefetch says.
  */
 int accmem_prefetch_shared(struct accmem_context *ctx, uint64_t address,
 			   uint64_t length, uint32_t flags);
@@ -248,8 +251,9 @@ int accmem_import(struct accmem_context *ctx, int fd, uint64_t offset,
  *
  * A stream is a counter behind a file descriptor. Its count only grows; a position is a
  * value that the count reaches when the work before it is done. The descriptor is
- * close-on-exec, close(2) ends the stream, and the descriptor can be passed to the
- * process that does the work. <linux/accmem.h> has the rules.
+ * close-on-exec, the last close(2) ends the stream, and the descriptor can be passed to the
+ * process that does the work. A stream also ends when its context ends, or when the device is
+ * gone. <linux/accmem.h> has the rules.
  */
 
 /**
@@ -267,7 +271,7 @@ int accmem_open_stream(struct accmem_context *ctx, int *stream);
  * @position: the new count
  *
  * Return: 0; -ERANGE if the count is not lower; -EBUSY if a fence has to be signalled
- * first; -ECANCELED after the end of the context.
+ * first; -ECANCELED if the stream has ended.
  */
 int accmem_signal(int stream, uint64_t position);
 
@@ -285,8 +289,8 @@ int accmem_get_stream(int stream, struct accmem_stream_query *query);
  * @stream: the stream
  * @position: the position
  *
- * Return: 0; -EINTR; -ECANCELED after the end of the context; -EDQUOT if too many calls
- * of the user sleep.
+ * Return: 0; -EINTR; -ECANCELED if the stream has ended and will not reach the position;
+ * -EDQUOT if too many calls of the user sleep.
  */
 int accmem_wait(int stream, uint64_t position);
 
@@ -305,8 +309,8 @@ int accmem_wait_until(int stream, uint64_t position, uint64_t deadline_ns);
  * @stream: the stream
  * @position: the position, for which poll(2) on the stream waits from now on
  *
- * Return: 0 if the position is reached; -EAGAIN if not; -ECANCELED after the end of the
- * context.
+ * Return: 0 if the position is reached; -EAGAIN if not; -ECANCELED if the stream has ended
+ * and will not reach the position.
  */
 int accmem_try_wait(int stream, uint64_t position);
 

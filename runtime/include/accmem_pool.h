@@ -95,7 +95,9 @@ int accmem_pool_create(struct accmem_context *ctx,
  * accmem_pool_destroy() - destroy a pool and free all its memory
  * @pool: the pool, on which no other call is in progress, or NULL
  *
- * Allocations that were not released are freed, too.
+ * Allocations that were not released are freed, too. The device must have finished with the
+ * memory: memory that was released at a position is freed at once, even if the position is not
+ * reached. Only an allocation that is a buffer of the driver keeps waiting.
  */
 void accmem_pool_destroy(struct accmem_pool *pool);
 
@@ -169,9 +171,10 @@ struct accmem_pool_request {
  *
  * If memory is short, the pool first frees pieces whose position has been reached. Then
  * it, and all other pools of the context, give their free memory back, and the pool tries
- * again. If that was not enough and other contexts hold memory, the driver asks them for
- * memory that they keep: a call without ACCMEM_ALLOC_WAIT waits for it for 100 ms at most,
- * and fails then. Otherwise a call without ACCMEM_ALLOC_WAIT does not wait.
+ * again. If memory is still short and other contexts hold memory, the driver asks these contexts
+ * to give back memory that they keep. A call without ACCMEM_ALLOC_WAIT waits for this memory
+ * for 100 ms at most, and then fails. If no other context holds memory, such a call fails
+ * without a wait.
  *
  * A request with ACCMEM_ALLOC_WAIT gets a buffer of the driver, by a system call, even if
  * the pool has free memory. The call first frees memory in the same way, and then waits.
@@ -188,8 +191,9 @@ struct accmem_pool_request {
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0, for
  * an alignment that is too large or no power of two, and for a value that @mapped,
  * @on_stream, @stream or @exportable cannot have; -EOPNOTSUPP for a kind that the device does
- * not have; -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR. A request that the pool serves without
- * the driver reuses nothing for a @stream of another context, and succeeds.
+ * not have; -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR. Only the driver checks that @stream belongs
+ * to the context. If the pool serves a request without the driver, a @stream of another
+ * context is no error, and the pool reuses no memory early.
  */
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req);
@@ -229,6 +233,11 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer);
  * @position: position before which the memory is reused only for requests on @stream
  *
  * The pointer is invalid at once.
+ *
+ * Only the pool knows the position; the driver does, if the allocation is one of its buffers.
+ * accmem_pool_destroy(), accmem_close() and the end of the process do not wait for the
+ * position. A kernel driver that has to protect the memory of a program that dies uses
+ * accmem_pin() (Documentation/driver-api/provider.rst).
  *
  * A stream of another context is -EACCES. If it has reached the position already, the
  * release may take effect at once instead.

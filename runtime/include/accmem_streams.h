@@ -14,10 +14,11 @@
  *   accmem_streams_mark(), and with the result accmem_streams_reach() when the work is
  *   done.
  *
- * A handle that is neither bound nor marked becomes a marked handle at the first release:
- * the released memory is not reused by others until the program reports a later mark.
- * NULL, the default stream, is an exception: until it is bound or marked, only the
- * calling process works on it, and a release at it takes effect at once.
+ * The first release at a handle that is neither bound nor marked makes it a marked handle.
+ * Only requests at this handle get the released memory until the program has reported a mark
+ * that was made after the release. The handle NULL, the default stream, is an exception: as
+ * long as NULL is neither bound nor marked, the library assumes that only the calling process
+ * works on it, and a release at NULL takes effect at once.
  *
  * The functions return 0 or a negative errno value. They are thread-safe, except that
  * accmem_streams_destroy() must be the last call. A child of fork() has the bound handles
@@ -95,7 +96,7 @@ int accmem_streams_mark(struct accmem_streams *streams, const void *handle,
  * Marks may be reported in any order: a report includes all earlier marks.
  *
  * Return: 0; -ENOENT if the handle is not marked; -EINVAL for a mark that does not exist;
- * -ECANCELED after the end of the context.
+ * -ECANCELED after the end of the context, and if the device is gone.
  */
 int accmem_streams_reach(struct accmem_streams *streams, const void *handle,
 			 uint64_t position);

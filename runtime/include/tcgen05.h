@@ -527,10 +527,11 @@ int tcgen05_warp_relinquish_alloc_permit(struct tcgen05_warp *warp,
  * part, and each array has an operand for each lane; the operands of other lanes are
  * ignored. The calls have the errors of the call itself, and these:
  *
- *   -EILSEQ operands of active lanes differ (P15)
- *   -ESRCH  a lane of the warp is not active, or has left the warp (P16), and the
- *   operands agree -EBUSY  lanes are in a call -EINVAL @active is 0, or names a lane
- *   that the warp does not have
+ *   -EILSEQ  operands of active lanes differ (P15)
+ *   -ESRCH   a lane of the warp is not active, or has left the warp (P16), and the
+ *            operands agree
+ *   -EBUSY   lanes are in a call
+ *   -EINVAL  @active is 0, or names a lane that the warp does not have
  */
 
 /**

@@ -60,7 +60,8 @@
  * Members marked "in" are set by the caller, members marked "out" by the kernel. A member
  * that has no meaning for a call must be 0.
  *
- * Errors that every ioctl can return, in the order of the checks:
+ * Errors that every ioctl can return, in the order of the checks. The ioctls of a stream's
+ * and of a CTA's file do not make the check for ENODEV and ECONNRESET.
  *
  *   ENOTTY  unknown ioctl
  *   EFAULT  the structure cannot be read or written
@@ -68,13 +69,15 @@
  *   E2BIG   size is larger than 4096; or the structure is longer than the kernel's, and
  *           the excess is not zero
  *   ENODEV  the device is gone. FREE does not fail with ENODEV. Accesses to mappings raise
- *           SIGBUS, poll() of the file reports POLLERR | POLLHUP, and streams have ended.
+ *           SIGBUS, poll() of the file reports POLLERR | POLLHUP, and streams and CTAs have
+ *           ended.
  *   ECONNRESET  the device is being reset; or a reset has lost the contents of the memory
  *           and the context has buffers from before the reset. FREE does not fail with
  *           ECONNRESET: after the last of these buffers is freed, the context can be used
  *           again. A page of small buffers that is mapped counts as a buffer, and so does
  *           a pending free. Accesses to mappings from before the reset raise SIGBUS.
- *           During the reset poll() of the file reports POLLERR | POLLHUP. Streams continue.
+ *           During the reset poll() of the file reports POLLERR | POLLHUP. Streams and CTAs
+ *           continue. The end of a reset that has lost the contents ends the CTAs.
  *   EINVAL  an unknown flag is set, or a reserved member is not 0
  *
  * The comment of each structure lists the other errors of its ioctl.
@@ -272,7 +275,7 @@ enum accmem_page_policy {
  * @address_span: out: number of device addresses (bytes) from @address_base on
  * @capacity: out: bytes of the carveout
  * @free_bytes: out: the free memory of the carveout, and the unused part of the granules
- *	of this context's small buffers. On a physical range with ACCMEM_FEATURE_PIN the
+ *	of this context's small buffers. On a physical range with page structures the
  *	free granules of a 2 MiB page that another context uses are included, which this
  *	context cannot get.
  * @largest_run: out: bytes of the largest request that this context could get as one
@@ -474,8 +477,9 @@ struct accmem_info {
  * * @reserve is not 0, or the kind is ACCMEM_KIND_SHARED.
  *
  * Charge. A context is charged for the memory that its buffers withhold from other
- * contexts: the granules of small buffers; on device memory with ACCMEM_FEATURE_PIN each
- * 2 MiB page of which it has a part; else the footprint.
+ * contexts: the granules of small buffers; on a physical range with page structures
+ * (ACCMEM_BACKING_PHYS with ACCMEM_FEATURE_PIN) each 2 MiB page of which it has a part; else
+ * the footprint.
  *
  * Errors:
  *
@@ -691,8 +695,9 @@ struct accmem_query {
  * three exceptions, which stay in @footprint:
  *
  * * 4 KiB, of a buffer of more than 2 KiB that becomes smaller than that;
- * * the rest of a 2 MiB page that was mapped, or that the host uses for memory of an
- *   emulated carveout;
+ * * the rest of the 2 MiB page in which the buffer now ends: on a physical range with page
+ *   structures if the buffer was ever mapped, in an emulated carveout if one page of 2 MiB of
+ *   the host is there;
  * * memory that is reused before a stream position (ACCMEM_ALLOC_STREAM).
  *
  * Memory that is given back while it is pinned is used again when the pin is gone.
@@ -965,9 +970,9 @@ struct accmem_export_buffer {
  * @mmap_offset: out: offset for mmap() of the buffer
  *
  * The call makes a buffer of this context that shares its memory with the dma-buf. The
- * buffer keeps the memory until the buffer is freed. The buffer counts against the limits of
- * this context and of its user like a buffer with memory of its own. The exporter remains
- * charged as well. The dma-buf can be closed after the call.
+ * buffer keeps the memory until the buffer is freed. This context is charged for the bytes
+ * of the part, and its user for a buffer. The exporter remains charged as well. The dma-buf
+ * can be closed after the call.
  *
  * FREE ends the imported buffer, also with a position or a fence. The memory becomes free
  * with its last user. REALLOC of an imported buffer fails with EPERM. REALLOC of the
@@ -1073,9 +1078,9 @@ struct accmem_pressure {
  * other positions: a fence that userspace may forget to signal must not reach another
  * driver.
  *
- * A stream ends when its file is closed for the last time, or when its context ends. The
- * positions of userspace can then not be signalled any more: they complete with
- * ECANCELED, after the claimed positions.
+ * A stream ends when its file is closed for the last time, when its context ends, or when
+ * the device is gone. The positions of userspace can then not be signalled any more: they
+ * complete with ECANCELED, after the claimed positions.
  *
  * Memory that is pending for longer than the module parameter overdue_ms is counted as
  * quarantined and reported in the kernel log. It still becomes free only when its
@@ -1122,7 +1127,7 @@ struct accmem_stream_create {
  *
  * * ERANGE: @position is not greater than the count.
  * * EBUSY: a claimed position is not reached yet.
- * * ECANCELED: the context has ended.
+ * * ECANCELED: the stream has ended.
  */
 struct accmem_stream_signal {
 	__u32 size;
@@ -1130,7 +1135,7 @@ struct accmem_stream_signal {
 	__u64 position;
 };
 
-#define ACCMEM_STREAM_ENDED 0x1u /* the context has ended */
+#define ACCMEM_STREAM_ENDED 0x1u /* the stream has ended */
 
 /**
  * struct accmem_stream_query - ACCMEM_IOC_STREAM_QUERY: describe a stream
@@ -1168,8 +1173,8 @@ struct accmem_stream_query {
  *	for no deadline
  *
  * poll() of the stream reports EPOLLIN when the position of the last call with NONBLOCK
- * is reached (position 1 before the first such call), and EPOLLHUP when the context has
- * ended.
+ * is reached (position 1 before the first such call), and EPOLLERR | EPOLLHUP when the
+ * stream has ended.
  *
  * A signal interrupts the wait. If the signal's action has SA_RESTART, the call is
  * restarted with the same deadline. The call keeps the file open until it returns, even
@@ -1183,7 +1188,7 @@ struct accmem_stream_query {
  * * EINTR: a signal interrupted the wait.
  * * EDQUOT: as many calls of the user sleep as the module parameter max_waits_per_user
  *   allows.
- * * ECANCELED: the context has ended, all claimed positions are reached, and @position is
+ * * ECANCELED: the stream has ended, all claimed positions are reached, and @position is
  *   not among them.
  */
 struct accmem_stream_wait {
@@ -1212,7 +1217,7 @@ struct accmem_stream_wait {
  * * EBADF: @fd is not an open file.
  * * EINVAL: @fd is not a sync_file.
  * * ERANGE: @position is claimed already.
- * * ECANCELED: the context has ended.
+ * * ECANCELED: the stream has ended.
  * * EDQUOT: the user has as many imported and exported fences as the module parameter
  *   max_fences_per_user allows.
  * * ENOMEM: the kernel is short of memory.
@@ -1265,7 +1270,8 @@ struct accmem_stream_export {
  * - If a process closes its last descriptor of a CTA, the call or read of that process
  *   that waits in the CTA ends with ECANCELED.
  * - The end of the context resets Tensor Memory: every wait ends, every column is freed,
- *   and CTAs that are still open accept no further calls.
+ *   and CTAs that are still open accept no further calls. So do the removal of the device,
+ *   and the end of a reset that has lost the contents.
  *
  * Calls. The calls of a CTA are alloc, dealloc and relinquish. An alloc or dealloc that
  * has to wait sleeps in its caller, or is queued (ACCMEM_CTA_QUEUED): the ioctl returns at
@@ -1318,7 +1324,8 @@ struct accmem_stream_export {
  *   ECANCELED      alloc: this CTA relinquished during the wait (P9)
  *   ECANCELED      alloc, dealloc: the process closed its last descriptor of the CTA
  *                  during the wait; or CTA_CANCEL ended the queued call
- *   ECONNRESET     the context has ended, or the device was reset or removed
+ *   ECONNRESET     the context has ended, a reset has lost the contents of the device, or
+ *                  the device is gone
  *
  * Errors without a broken rule:
  *
@@ -1674,7 +1681,8 @@ struct accmem_tmem_map {
  * * EINVAL: @cta_group above 2.
  * * EPROTOTYPE: the launch has another cta_group.
  * * EPROTO: the peer waits in alloc. The alloc of the peer fails with EPROTO, too.
- * * ECONNRESET: the context has ended, or the device was reset or removed.
+ * * ECONNRESET: the context has ended, a reset has lost the contents of the device, or the
+ *   device is gone.
  */
 struct accmem_cta_relinquish {
 	__u32 size;
@@ -1692,7 +1700,7 @@ struct accmem_cta_relinquish {
  * COMPLETION    a queued call has ended, and its completion has not been read
  * PEER          the peer has been launched and has not exited
  * PEER_GONE     the peer has exited
- * RESET         the context has ended
+ * RESET         the Tensor Memory was reset: see ECONNRESET
  */
 #define ACCMEM_CTA_RELINQUISHED 0x1u
 #define ACCMEM_CTA_PERMIT 0x2u
