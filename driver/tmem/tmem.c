@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 
 #include "core/account.h"
+#include "core/revoke.h"
 #include "internal.h"
 #include "tmem/tmem.h"
 #include "trace/tmem_trace.h"
@@ -140,7 +141,8 @@ struct accmem_tmem *accmem_tmem_find(struct accmem_context *ctx)
  *
  * Context: Process context. Takes and releases ctx->tmem_lock. May sleep.
  *
- * Return: the Tensor Memory with a reference; -ENOMEM.
+ * Return: the Tensor Memory with a reference; -ENOMEM; -ECONNRESET or -ENODEV if a reset or
+ * the removal of the device ends it meanwhile.
  */
 struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 {
@@ -154,14 +156,13 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 
 	if (tmem)
 		return tmem;
-	/*
-	 * -EBUSY: another caller was first. The pointer stays set until the
-	 * context ends.
-	 */
+	/* -EBUSY: another caller was first. */
 	err = accmem_tmem_setup(ctx, &usual);
 	if (err && err != -EBUSY)
 		return ERR_PTR(err);
-	return accmem_tmem_find(ctx);
+	tmem = accmem_tmem_find(ctx);
+	/* NULL: a reset or the removal of the device has ended it since. */
+	return tmem ?: ERR_PTR(accmem_revoked_error(ctx->carveouts));
 }
 
 /* Free all columns, and wake the callers and the polls of all CTAs. */
