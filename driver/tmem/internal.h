@@ -113,7 +113,7 @@ void accmem_cta_show_fdinfo(struct seq_file *m, struct file *file);
 /* Wake the callers whose calls have ended. Call this after each arbiter call. */
 static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 {
-	if (tmem->columns.done || tmem->columns.changed)
+	if (!list_empty(&tmem->columns.done) || tmem->columns.changed)
 		accmem_tmem_wake_done(tmem);
 }
 

@@ -272,7 +272,7 @@ int accmem_columns_request(struct accmem_columns *c,
 	 * deadlock.
 	 */
 	accmem_columns_run_queue(c);
-	accmem_columns_forget_done(c, cta);
+	accmem_columns_forget_done(cta);
 	if (cta->call == ACCMEM_CALL_DONE)
 		return accmem_columns_collect(cta);
 	return alloc_result(cta);

@@ -40,7 +40,7 @@ int accmem_columns_init(struct accmem_columns *c, struct accmem_columns_sm *sms,
 		.exclusive = exclusive,
 		.bypass_bound = bypass_bound,
 	};
-	c->done_tail = &c->done;
+	INIT_LIST_HEAD(&c->done);
 	for (i = 0; i < nr_sms; i++) {
 		sms[i] = (struct accmem_columns_sm){ .used = c->absent };
 		INIT_LIST_HEAD(&sms[i].ctas);
@@ -187,7 +187,7 @@ static int columns_refuse(struct accmem_columns *c,
 			  struct accmem_columns_cta *cta)
 {
 	columns_end_wait(c, cta, -EFAULT, -EFAULT);
-	accmem_columns_forget_done(c, cta);
+	accmem_columns_forget_done(cta);
 	accmem_columns_run_queue(c);
 	return accmem_columns_collect(cta);
 }
@@ -196,8 +196,7 @@ int accmem_columns_confirm(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, u32 address,
 			   bool stored)
 {
-	if (c->done)
-		accmem_columns_forget_done(c, cta);
+	accmem_columns_forget_done(cta);
 	if (cta->call == ACCMEM_CALL_DONE)
 		return accmem_columns_collect(cta);
 	if (!stored)
@@ -242,7 +241,7 @@ static void columns_restart_peer(struct accmem_columns *c,
 		return;
 	}
 	/* Remove the completion of the reservation, which is gone. */
-	accmem_columns_forget_done(c, peer);
+	accmem_columns_forget_done(peer);
 	peer->call = ACCMEM_CALL_JOIN_ALLOC;
 	accmem_columns_note_change(c, accmem_sm_of(c, peer));
 }
@@ -257,7 +256,7 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 	peer = accmem_columns_withdraw(c, cta);
 	if (peer)
 		columns_restart_peer(c, peer);
-	accmem_columns_forget_done(c, cta);
+	accmem_columns_forget_done(cta);
 	cta->call = ACCMEM_CALL_NONE;
 	accmem_columns_run_queue(c);
 	return true;
@@ -302,7 +301,7 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 	if (WARN_ON_ONCE(accmem_columns_waiting(cta)))
 		columns_end_wait(c, cta, -ECANCELED, -EPIPE);
 	if (cta->call == ACCMEM_CALL_DONE)
-		accmem_columns_forget_done(c, cta);
+		accmem_columns_forget_done(cta);
 	if (c->strict)
 		accmem_strict_exit(cta);
 	if (peer) {

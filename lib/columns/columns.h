@@ -110,7 +110,7 @@ enum accmem_columns_hazard {
  * @left: deadlock search: the request has not been met so far
  * @age: number of the request in the order of arrival, the same in both CTAs of a pair
  * @queue: link in accmem_columns_sm.queue
- * @next_done: next CTA in accmem_columns.done
+ * @done: link in accmem_columns.done
  * @columns: columns of the call
  * @address: operand of a dealloc, result of an alloc
  * @bypassed: how often the queued request was passed
@@ -154,7 +154,7 @@ struct accmem_columns_cta {
 	bool left;
 	u64 age;
 	struct list_head queue;
-	struct accmem_columns_cta *next_done;
+	struct list_head done;
 	u32 columns;
 	u32 address;
 	u32 bypassed;
@@ -242,9 +242,7 @@ struct accmem_columns_sm {
  * @nr_ctas: number of CTAs that have not exited
  * @nr_queued: number of queued requests
  * @arrivals: number of requests so far, from which they have their age
- * @done: completed CTAs, in the order of completion; a single link is enough,
- *	since CTAs are appended at the end and removed at the front
- * @done_tail: link to which the next completed CTA is appended
+ * @done: completed CTAs, in the order of completion
  * @changed: polled SMs on which an alloc may have become possible
  * @touched: SMs whose queue, columns or permit this call has changed; empty between
  *	calls, as @dirty is
@@ -272,8 +270,7 @@ struct accmem_columns {
 	u32 nr_ctas;
 	u32 nr_queued;
 	u64 arrivals;
-	struct accmem_columns_cta *done;
-	struct accmem_columns_cta **done_tail;
+	struct list_head done;
 	struct accmem_columns_sm *changed;
 	struct accmem_columns_sm *touched;
 	struct accmem_columns_sm *dirty;
@@ -481,13 +478,12 @@ void accmem_columns_reset(struct accmem_columns *c);
 static inline struct accmem_columns_cta *
 accmem_columns_next_done(struct accmem_columns *c)
 {
-	struct accmem_columns_cta *cta = c->done;
+	struct accmem_columns_cta *cta =
+		list_first_entry_or_null(&c->done, struct accmem_columns_cta,
+					 done);
 
-	if (cta) {
-		c->done = cta->next_done;
-		if (!c->done)
-			c->done_tail = &c->done;
-	}
+	if (cta)
+		list_del_init(&cta->done);
 	return cta;
 }
 

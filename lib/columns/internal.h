@@ -30,8 +30,7 @@ int accmem_columns_fits(struct accmem_columns *c,
 			const struct accmem_columns_cta *w, u32 columns);
 void accmem_columns_finish(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, int result);
-void accmem_columns_forget_done(struct accmem_columns *c,
-				struct accmem_columns_cta *cta);
+void accmem_columns_forget_done(struct accmem_columns_cta *cta);
 void accmem_columns_end(struct accmem_columns *c,
 			struct accmem_columns_cta *cta, int result);
 int accmem_columns_fail_both(struct accmem_columns *c,

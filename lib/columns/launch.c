@@ -130,6 +130,7 @@ static void launch_enter(struct accmem_columns *c,
 	struct accmem_columns_cta *first = launch_find(c, cta->launch);
 
 	INIT_LIST_HEAD(&cta->queue);
+	INIT_LIST_HEAD(&cta->done);
 	INIT_LIST_HEAD(&cta->of_launch);
 	INIT_LIST_HEAD(&cta->same_launch);
 	list_add_tail(&cta->link, &accmem_sm_of(c, cta)->ctas);

@@ -129,9 +129,7 @@ int accmem_columns_fits(struct accmem_columns *c,
 static inline void state_complete(struct accmem_columns *c,
 				  struct accmem_columns_cta *cta)
 {
-	cta->next_done = NULL;
-	*c->done_tail = cta;
-	c->done_tail = &cta->next_done;
+	list_add_tail(&cta->done, &c->done);
 }
 
 void accmem_columns_finish(struct accmem_columns *c,
@@ -143,18 +141,9 @@ void accmem_columns_finish(struct accmem_columns *c,
 }
 
 /* Remove @cta from the completed CTAs: the caller returns the result, or drops it. */
-void accmem_columns_forget_done(struct accmem_columns *c,
-				struct accmem_columns_cta *cta)
+void accmem_columns_forget_done(struct accmem_columns_cta *cta)
 {
-	struct accmem_columns_cta **at = &c->done;
-
-	while (*at && *at != cta)
-		at = &(*at)->next_done;
-	if (!*at)
-		return;
-	*at = cta->next_done;
-	if (!*at)
-		c->done_tail = at;
+	list_del_init(&cta->done);
 }
 
 /* End the call of @cta. Its reservation, if it has one, may not be collected yet. */
@@ -162,7 +151,7 @@ void accmem_columns_end(struct accmem_columns *c,
 			struct accmem_columns_cta *cta, int result)
 {
 	if (cta->call == ACCMEM_CALL_RESERVED)
-		accmem_columns_forget_done(c, cta);
+		accmem_columns_forget_done(cta);
 	accmem_columns_finish(c, cta, result);
 }
 

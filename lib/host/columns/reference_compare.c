@@ -116,7 +116,7 @@ static const char *compare_told(const struct reference *r,
 	const struct accmem_columns_cta *done;
 	u32 i, nr = 0;
 
-	for (done = c->done; done; done = done->next_done) {
+	list_for_each_entry(done, &c->done, done) {
 		if (!r->cta[done - first].told || ++nr > REFERENCE_CTAS)
 			return "who is told";
 	}

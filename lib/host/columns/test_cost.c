@@ -86,7 +86,7 @@ static void report(const char *name, u64 before, u64 limit)
 	u64 checks = c.checks - before;
 	bool ok = checks <= limit;
 
-	must(!c.deadlocks && !c.done, "all go on waiting");
+	must(!c.deadlocks && list_empty(&c.done), "all go on waiting");
 	failed += !ok;
 	reported++;
 	printf("%s cost=%s queued=%u checks=%llu limit=%llu\n",

@@ -736,7 +736,8 @@ static inline bool columns_run(struct columns_world *w,
 	columns_listen(w);
 	for (; f->got == f->wanted && s->op != OP_END; s++) {
 		f->step = s - k->steps;
-		if (s->op != OP_GOT && s->op != OP_TOLD && w->c.done) {
+		if (s->op != OP_GOT && s->op != OP_TOLD &&
+		    !list_empty(&w->c.done)) {
 			f->got = 1002;
 			return false;
 		}
@@ -747,7 +748,7 @@ static inline bool columns_run(struct columns_world *w,
 			return false;
 		}
 	}
-	return f->got == f->wanted && !w->c.done;
+	return f->got == f->wanted && list_empty(&w->c.done);
 }
 
 #endif /* ACCMEM_COLUMNS_CASES_H */

@@ -58,6 +58,8 @@ static inline void list_del_init(struct list_head *node)
 	((type *)((char *)(node) - offsetof(type, member)))
 #define list_first_entry(head, type, member) \
 	list_entry((head)->next, type, member)
+#define list_first_entry_or_null(head, type, member) \
+	(list_empty(head) ? NULL : list_first_entry(head, type, member))
 #define list_next(pos, member) \
 	list_entry(((pos)->member).next, __typeof__(*(pos)), member)
 
