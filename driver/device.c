@@ -371,7 +371,9 @@ static void device_announce(struct accmem_device *dev)
  * @dev: the device; its carveouts exist and need at most 16 TiB of addresses,
  *	counted in multiples of 1 GiB
  *
- * Opens fail with -ENXIO until accmem_device_start().
+ * Opens fail with -ENXIO until accmem_device_start(). After an error accmem_device_remove()
+ * undoes what was done: a write to the device's file reset may wait for the caller's
+ * accmem_provider.lock, and the removal waits for the write.
  *
  * Context: Process context. May sleep.
  *
@@ -397,10 +399,8 @@ int accmem_device_register(struct accmem_device *dev)
 	if (err)
 		return err;
 	err = accmem_sysfs_add(dev);
-	if (err) {
-		cdev_device_del(&dev->cdev, &dev->device);
+	if (err)
 		return err;
-	}
 	accmem_debugfs_add(dev);
 	device_announce(dev);
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
