@@ -25,6 +25,7 @@
 #include "alloc/usage.h"
 #include "core/account.h"
 #include "core/carveout.h"
+#include "core/revoke.h"
 #include "debugfs.h"
 #include "debugfs_runs.h"
 #include "export/export.h"
@@ -492,17 +493,12 @@ static int debugfs_exports_open(struct inode *inode, struct file *file)
 	return single_open(file, debugfs_exports_show, inode->i_private);
 }
 
-/* "revoke" takes the memory of all exports back, "resume" ends that. For tests. */
-static ssize_t debugfs_exports_write(struct file *file, const char __user *from,
-				     size_t size, loff_t *pos)
+/* Execute a word. The driver of the device resumes what it has revoked. */
+static int debugfs_exports_do(struct accmem_device *dev, const char *word)
 {
-	struct accmem_device *dev = file_inode(file)->i_private;
-	char word[8] = "";
-
-	if (size >= sizeof(word))
-		return -EINVAL;
-	if (copy_from_user(word, from, size))
-		return -EFAULT;
+	lockdep_assert_held(&dev->provider.lock);
+	if (accmem_is_revoked(dev->carveouts))
+		return -EBUSY;
 	if (sysfs_streq(word, "revoke"))
 		accmem_export_revoke(&dev->exports, -ECONNRESET,
 				     ktime_add_ms(ktime_get(), REVOKE_MS));
@@ -510,7 +506,25 @@ static ssize_t debugfs_exports_write(struct file *file, const char __user *from,
 		accmem_export_resume(&dev->exports);
 	else
 		return -EINVAL;
-	return size;
+	return 0;
+}
+
+/* "revoke" takes the memory of all exports back, "resume" ends that. For tests. */
+static ssize_t debugfs_exports_write(struct file *file, const char __user *from,
+				     size_t size, loff_t *pos)
+{
+	struct accmem_device *dev = file_inode(file)->i_private;
+	char word[8] = "";
+	int err;
+
+	if (size >= sizeof(word))
+		return -EINVAL;
+	if (copy_from_user(word, from, size))
+		return -EFAULT;
+	mutex_lock(&dev->provider.lock);
+	err = debugfs_exports_do(dev, word);
+	mutex_unlock(&dev->provider.lock);
+	return err ?: size;
 }
 
 static const struct file_operations debugfs_exports_fops = {
