@@ -17,7 +17,9 @@
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/pm.h>
+#include <linux/security.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 
 #include "internal.h"
 
@@ -110,10 +112,12 @@ static struct accmem_provider *pci_provide(struct pci_dev *pdev, int bar)
  * struct accmem_pci - a PCI device with a provider
  * @provider: its provider
  * @bar: BAR with the memory
+ * @config: the configuration, which the reset of an error loses
  */
 struct accmem_pci {
 	struct accmem_provider *provider;
 	int bar;
+	struct pci_saved_state *config;
 };
 
 static int pci_start(struct pci_dev *pdev, struct accmem_pci *pci)
@@ -125,15 +129,20 @@ static int pci_start(struct pci_dev *pdev, struct accmem_pci *pci)
 	err = pci_request_region(pdev, pci->bar, "accmem");
 	if (err)
 		goto err_disable;
+	pci_save_state(pdev);
+	pci->config = pci_store_saved_state(pdev);
+	err = -ENOMEM;
+	if (!pci->config)
+		goto err_release;
 	pci->provider = pci_provide(pdev, pci->bar);
 	err = PTR_ERR_OR_ZERO(pci->provider);
 	if (err)
-		goto err_release;
+		goto err_free;
 	pci_set_drvdata(pdev, pci);
-	/* For slot_reset(): the reset of an error loses the configuration. */
-	pci_save_state(pdev);
 	return 0;
 
+err_free:
+	kfree(pci->config);
 err_release:
 	pci_release_region(pdev, pci->bar);
 err_disable:
@@ -144,8 +153,13 @@ err_disable:
 static int pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct accmem_pci *pci;
-	int bar = pci_find_bar(pdev);
+	int bar, err;
 
+	/* Under lockdown root may not reach the BAR of any device. */
+	err = security_locked_down(LOCKDOWN_PCI_ACCESS);
+	if (err)
+		return err;
+	bar = pci_find_bar(pdev);
 	if (bar < 0)
 		return bar;
 	pci = devm_kzalloc(&pdev->dev, sizeof(*pci), GFP_KERNEL);
@@ -160,6 +174,7 @@ static void pci_remove(struct pci_dev *pdev)
 	struct accmem_pci *pci = pci_get_drvdata(pdev);
 
 	accmem_provider_unregister(pci->provider);
+	kfree(pci->config);
 	pci_release_region(pdev, pci->bar);
 	pci_disable_device(pdev);
 }
@@ -195,9 +210,11 @@ static pci_ers_result_t pci_mmio_enabled(struct pci_dev *pdev)
 /* A reset may also follow an error that was fatal for another device of the bus only. */
 static pci_ers_result_t pci_slot_reset(struct pci_dev *pdev)
 {
-	accmem_provider_revoke(pci_provider(pdev), ACCMEM_REVOKE_RESET);
+	struct accmem_pci *pci = pci_get_drvdata(pdev);
+
+	accmem_provider_revoke(pci->provider, ACCMEM_REVOKE_RESET);
+	pci_load_saved_state(pdev, pci->config);
 	pci_restore_state(pdev);
-	pci_save_state(pdev);
 	return PCI_ERS_RESULT_RECOVERED;
 }
 
@@ -208,11 +225,10 @@ static void pci_reset_prepare(struct pci_dev *pdev)
 
 /*
  * The end of a reset, of sleep, and of the recovery from an error, in which perhaps nothing
- * was revoked. The core has used up the state that probe() saved for slot_reset().
+ * was revoked.
  */
 static void pci_reset_done(struct pci_dev *pdev)
 {
-	pci_save_state(pdev);
 	accmem_provider_resume(pci_provider(pdev), false);
 }
 
