@@ -43,6 +43,7 @@
 #define EDU_BUFFER 0x40000
 #define EDU_PART 2048u /* bytes of one move */
 #define EDU_SMALL 8192u /* most bytes of a clear or a copy for accmem */
+#define EDU_PATIENCE (10 * HZ) /* for a move */
 
 /* A copy between bus addresses. @step: distance of two parts of the source; 0: the same */
 struct edu_job {
@@ -59,7 +60,7 @@ static struct {
 	struct mutex users; /* guards provider */
 	struct workqueue_struct *jobs;
 	struct completion moved; /* completed by the interrupt */
-	bool dead; /* the driver is being unbound */
+	bool dead; /* the driver is being unbound, or the device does not answer */
 	void __iomem *regs;
 	struct pci_dev *memory;
 	struct accmem_provider *provider;
@@ -109,16 +110,22 @@ static irqreturn_t edu_interrupt(int irq, void *arg)
 	return IRQ_HANDLED;
 }
 
-static void edu_move(u64 to, u64 from, u64 size, u64 command)
+/* Return false if the device does not answer, or if the driver is being unbound. */
+static bool edu_move(u64 to, u64 from, u64 size, u64 command)
 {
 	writeq(from, edu.regs + EDU_DMA_SOURCE);
 	writeq(to, edu.regs + EDU_DMA_TARGET);
 	writeq(size, edu.regs + EDU_DMA_COUNT);
 	writeq(command, edu.regs + EDU_DMA_COMMAND);
-	wait_for_completion(&edu.moved);
+	if (!wait_for_completion_timeout(&edu.moved, EDU_PATIENCE))
+		WRITE_ONCE(edu.dead, true);
+	return !READ_ONCE(edu.dead);
 }
 
-/* Execute a job. When the driver is unbound, edu_stop() ends the wait for a move. */
+/*
+ * Execute a job. When the driver is unbound, edu_stop() ends the wait for a move. A device that
+ * was pulled out does not end a move: all jobs then fail, so that no fence waits for ever.
+ */
 static void edu_work(struct work_struct *work)
 {
 	struct edu_job *job = container_of(work, struct edu_job, work);
@@ -126,15 +133,14 @@ static void edu_work(struct work_struct *work)
 
 	for (; job->left && !READ_ONCE(edu.dead); job->left -= part) {
 		part = min_t(u64, job->left, EDU_PART);
-		edu_move(EDU_BUFFER, job->from, part, EDU_DMA_IN);
-		if (READ_ONCE(edu.dead))
+		if (!edu_move(EDU_BUFFER, job->from, part, EDU_DMA_IN) ||
+		    !edu_move(job->to, EDU_BUFFER, part, EDU_DMA_OUT))
 			break;
-		edu_move(job->to, EDU_BUFFER, part, EDU_DMA_OUT);
 		job->to += part;
 		job->from += job->step;
 	}
 	if (READ_ONCE(edu.dead))
-		dma_fence_set_error(&job->fence, -ENODEV);
+		dma_fence_set_error(&job->fence, -EIO);
 	dma_fence_signal(&job->fence);
 	dma_fence_put(&job->fence);
 }

@@ -20,7 +20,7 @@
  * @size: in: bytes, a multiple of 8, at most ACCMEM_EDU_MAX
  *
  * Both parts stay valid until the fence signals, also if the caller frees them. The fence has
- * the error EIO if the device fails.
+ * the error EIO if the device fails or its driver is unbound.
  *
  * Errors: EINVAL, EBADF; those of accmem_pin(); ENODEV, EMFILE, ENOMEM, EFAULT.
  */
