@@ -189,6 +189,107 @@ static void a_release_waits_for_its_position(void)
 	end(pool);
 }
 
+static bool is_taken(struct accmem_pool *pool, const void *p, size_t length)
+{
+	void *q[20];
+	bool found = false;
+	size_t i;
+
+	accmem_pool_trim(pool, ACCMEM_POOL_KEEP_ALL);
+	for (i = 0; i < ARRAY_SIZE(q); i++) {
+		q[i] = accmem_pool_malloc(pool, length);
+		found = found || q[i] == p;
+	}
+	for (i = 0; i < ARRAY_SIZE(q); i++)
+		CHECK_EQ(accmem_pool_release(pool, q[i]), 0);
+	return !found;
+}
+
+/* A piece for which a stream has not reached the position of the last release */
+static void *get_early(struct accmem_pool *pool, int stream, uint64_t position,
+		       size_t length)
+{
+	void *p = accmem_pool_malloc(pool, length);
+	struct accmem_pool_request req;
+
+	CHECK_EQ(accmem_pool_release_at(pool, p, stream, position), 0);
+	req = allocate_on(pool, stream, length);
+	CHECK(req.pointer == p && req.position == position);
+	return p;
+}
+
+/* However it is released, others get it when the stream has reached the position. */
+static void what_a_stream_got_early_waits_for_it(void)
+{
+	static const size_t lengths[] = { 64, 5000, MIB };
+	struct accmem_pool *pool = new_pool(0);
+	int stream = open_stream(), other = open_stream();
+	struct accmem_pool_block block;
+	uint64_t n = 0;
+	size_t i;
+	void *p;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++, n += 10) {
+		p = get_early(pool, stream, n + 5, lengths[i]);
+		CHECK_EQ(accmem_pool_lookup(pool, p, &block), 0);
+		CHECK_EQ(block.length, lengths[i]);
+		CHECK_EQ(accmem_pool_release(pool, p), 0);
+		CHECK_EQ(accmem_pool_release(pool, p), -ENOENT);
+		CHECK(is_taken(pool, p, lengths[i]));
+		/* the stream may have it again */
+		CHECK(allocate_on(pool, stream, lengths[i]).pointer == p);
+		/* an earlier position of the same stream does not count */
+		CHECK_EQ(accmem_pool_release_at(pool, p, stream, n + 3), 0);
+		CHECK_EQ(accmem_signal(stream, n + 4), 0);
+		CHECK(is_taken(pool, p, lengths[i]));
+		CHECK_EQ(accmem_signal(stream, n + 5), 0);
+		CHECK(!is_taken(pool, p, lengths[i]));
+	}
+	CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	close(stream);
+	close(other);
+	end(pool);
+}
+
+static void and_for_the_stream_of_its_release(void)
+{
+	static const size_t lengths[] = { 64, 5000, MIB };
+	struct accmem_pool *pool = new_pool(0);
+	int stream = open_stream(), other = open_stream();
+	uint64_t n = 0;
+	size_t i;
+	void *p;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++, n += 10) {
+		/* first the one, then the other */
+		p = get_early(pool, stream, n + 1, lengths[i]);
+		CHECK_EQ(accmem_pool_release_at(pool, p, other, n + 1), 0);
+		CHECK_EQ(accmem_signal(stream, n + 1), 0);
+		CHECK(is_taken(pool, p, lengths[i]));
+		CHECK_EQ(accmem_signal(other, n + 1), 0);
+		CHECK(!is_taken(pool, p, lengths[i]));
+		p = get_early(pool, stream, n + 2, lengths[i]);
+		CHECK_EQ(accmem_pool_release_at(pool, p, other, n + 2), 0);
+		CHECK_EQ(accmem_signal(other, n + 2), 0);
+		CHECK(is_taken(pool, p, lengths[i]));
+		CHECK_EQ(accmem_signal(stream, n + 2), 0);
+		CHECK(!is_taken(pool, p, lengths[i]));
+		/* a position that is reached while the piece is in use */
+		p = get_early(pool, stream, n + 3, lengths[i]);
+		CHECK_EQ(accmem_signal(stream, n + 3), 0);
+		CHECK_EQ(accmem_pool_release(pool, p), 0);
+		CHECK(!is_taken(pool, p, lengths[i]));
+	}
+	p = get_early(pool, stream, n + 1, MIB);
+	CHECK_EQ(accmem_pool_release_at(pool, p, other, n + 1), 0);
+	close(other);
+	CHECK(is_taken(pool, p, MIB));
+	close(stream);
+	CHECK(!is_taken(pool, p, MIB));
+	CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	end(pool);
+}
+
 /* Of its size, and with a smaller alignment than is asked for on its stream */
 static void a_block_that_waits_is_not_aligned(void)
 {
@@ -596,6 +697,8 @@ int main(void)
 		ROW(calls_of_the_kernel_are_few),
 		ROW(what_is_kept_is_given_back_for_what_is_no_piece),
 		ROW(a_release_waits_for_its_position),
+		ROW(what_a_stream_got_early_waits_for_it),
+		ROW(and_for_the_stream_of_its_release),
 		ROW(a_block_that_waits_is_not_aligned),
 		ROW(a_piece_that_waits_is_found_among_many),
 		ROW(streams_are_joined_before_a_request_fails),

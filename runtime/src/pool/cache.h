@@ -107,6 +107,7 @@ static inline void cache_push(struct accmem_pool *pool,
 		accmem_pool_cache_drain(pool, cache, bin);
 }
 
+/* -EBUSY: a request got the piece early. */
 static inline int cache_release_block(struct accmem_pool *pool,
 				      struct pool_slab *slab, uint64_t offset)
 {
@@ -122,6 +123,8 @@ static inline int cache_release_block(struct accmem_pool *pool,
 		return __atomic_load_n(slot.length16, __ATOMIC_RELAXED) ?
 			       -EINVAL :
 			       -ENOENT;
+	if (__atomic_load_n(slot.length16, __ATOMIC_RELAXED) & POOL_EARLY16)
+		return -EBUSY;
 	cache = cache_of(pool);
 	if (!cache)
 		return -ENOMEM;
@@ -145,8 +148,11 @@ static inline int cache_release_span(struct accmem_pool *pool, uint64_t offset,
 	struct pool_page *entry = &pool->table[offset >> POOL_PAGE_SHIFT];
 	uint32_t pages = pool_tag_pages(tag);
 	struct pool_slot slot = { .offset = offset, .length64 = &entry->value };
-	struct pool_cache *cache = cache_of(pool);
+	struct pool_cache *cache;
 
+	if (pool_load(slot.length64) & POOL_EARLY64)
+		return -EBUSY;
+	cache = cache_of(pool);
 	if (!cache)
 		return -ENOMEM;
 	if (!__atomic_exchange_n(slot.length64, 0, __ATOMIC_RELAXED))

@@ -6,6 +6,10 @@
  * a pending piece at once. For all other requests a piece is free when the stream reaches
  * its position; accmem_pool_pending_reap() finds these pieces before a request fails.
  *
+ * A piece that a request on the same stream got early stays in another list until the stream
+ * reaches the position. If the piece is released before, it is pending again: without a
+ * position of its own at the old one, else at both.
+ *
  * A stream is identified by its descriptor. A stream ends when its descriptor is closed,
  * and its pieces are free then, even if another stream gets the descriptor. The library
  * says so before it closes a stream of its own (stream handles), and when a stream that it
@@ -27,26 +31,34 @@
  * @offset: offset of the piece
  * @usable: usable bytes
  * @position: position of the stream at which the piece is free
+ * @then: another stream that must reach @then_position afterwards, or NO_STREAM
+ * @then_position: position of that stream
  * @next: piece of the same stream that was released next
  */
 struct pool_waiting {
 	uint64_t offset;
 	uint64_t usable;
 	uint64_t position;
+	int then;
+	uint64_t then_position;
 	struct pool_waiting *next;
 };
+
+#define NO_STREAM (-1)
 
 /**
  * struct pool_pending - the pending pieces of a stream
  * @stream: descriptor of the stream
  * @first: first piece that was released
  * @last: link that the next piece is added to
+ * @early: pieces that requests got early, and that are in use
  * @next: list of another stream
  */
 struct pool_pending {
 	int stream;
 	struct pool_waiting *first;
 	struct pool_waiting **last;
+	struct pool_waiting *early;
 	struct pool_pending *next;
 };
 
@@ -59,23 +71,97 @@ static struct pool_pending *pending_of(struct accmem_pool *pool, int stream)
 	return p;
 }
 
+/* Make the list of a stream, at @link. */
+static struct pool_pending *pending_new(struct pool_pending **link, int stream)
+{
+	struct pool_pending *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->stream = stream;
+	p->last = &p->first;
+	p->next = *link;
+	*link = p;
+	return p;
+}
+
 static int pending_create(struct accmem_pool *pool, int stream,
 			  struct pool_pending **result)
 {
 	int ret = accmem_check_stream(pool->ctx, stream);
-	struct pool_pending *p;
 
 	if (ret)
 		return ret;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	p->stream = stream;
-	p->last = &p->first;
-	p->next = pool->pending;
-	pool->pending = p;
-	*result = p;
-	return 0;
+	*result = pending_new(&pool->pending, stream);
+	return *result ? 0 : -ENOMEM;
+}
+
+static void append(struct accmem_pool *pool, struct pool_pending *p,
+		   struct pool_waiting *w)
+{
+	w->next = NULL;
+	*p->last = w;
+	p->last = &w->next;
+	pool->pending_bytes += w->usable;
+}
+
+/* Remove the piece that @link points to from the list of pending pieces. */
+static struct pool_waiting *take(struct accmem_pool *pool,
+				 struct pool_pending *p,
+				 struct pool_waiting **link)
+{
+	struct pool_waiting *w = *link;
+
+	*link = w->next;
+	if (!*link)
+		p->last = link;
+	pool->pending_bytes -= w->usable;
+	return w;
+}
+
+/* Remove a piece that a request got early from its list. NULL: its position is reached. */
+static struct pool_waiting *
+take_early(struct accmem_pool *pool, uint64_t offset, struct pool_pending **of)
+{
+	struct pool_waiting **link, *w;
+	struct pool_pending *p;
+
+	for (p = pool->pending; p; p = p->next) {
+		for (link = &p->early; (w = *link); link = &w->next) {
+			if (w->offset != offset)
+				continue;
+			*link = w->next;
+			*of = p;
+			return w;
+		}
+	}
+	return NULL;
+}
+
+/* Make a piece that a request got early pending again, at its position and at another. */
+static bool append_early(struct accmem_pool *pool, uint64_t offset, int stream,
+			 uint64_t position)
+{
+	struct pool_pending *p;
+	struct pool_waiting *w = take_early(pool, offset, &p);
+
+	if (!w)
+		return false;
+	if (stream == p->stream) {
+		if (w->position < position)
+			w->position = position;
+	} else {
+		w->then = stream;
+		w->then_position = position;
+	}
+	append(pool, p, w);
+	return true;
+}
+
+static void count_release(struct accmem_pool *pool, uint64_t usable)
+{
+	pool->stats.releases++;
+	accmem_pool_count_live(pool, -(int64_t)usable);
 }
 
 int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
@@ -84,38 +170,41 @@ int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
 	struct pool_waiting *w = calloc(1, sizeof(*w));
 	struct pool_pending *p = pending_of(pool, stream);
 	int ret = w ? 0 : -ENOMEM;
+	bool early;
 
 	if (!ret && !p)
 		ret = pending_create(pool, stream, &p);
 	if (!ret)
-		ret = accmem_pool_piece_detach(pool, offset, &w->usable);
+		ret = accmem_pool_piece_detach(pool, offset, &w->usable,
+					       &early);
 	if (ret) {
 		free(w);
 		return ret < 0 ? ret : 0;
 	}
+	count_release(pool, w->usable);
+	if (early && append_early(pool, offset, stream, position)) {
+		free(w);
+		return 0;
+	}
 	w->offset = offset;
 	w->position = position;
-	*p->last = w;
-	p->last = &w->next;
-	pool->pending_bytes += w->usable;
-	pool->stats.releases++;
-	accmem_pool_count_live(pool, -(int64_t)w->usable);
+	w->then = NO_STREAM;
+	append(pool, p, w);
 	return 0;
 }
 
-/* Remove the piece that @link points to from its list. */
-static uint64_t remove_piece(struct accmem_pool *pool, struct pool_pending *p,
-			     struct pool_waiting **link)
+int accmem_pool_pending_return(struct accmem_pool *pool, uint64_t offset)
 {
-	struct pool_waiting *w = *link;
-	uint64_t offset = w->offset;
+	uint64_t usable;
+	bool early;
+	int ret = accmem_pool_piece_detach(pool, offset, &usable, &early);
 
-	*link = w->next;
-	if (!*link)
-		p->last = link;
-	pool->pending_bytes -= w->usable;
-	free(w);
-	return offset;
+	if (ret < 0)
+		return ret;
+	count_release(pool, ret ? 0 : usable);
+	if (!ret && !append_early(pool, offset, NO_STREAM, 0))
+		accmem_pool_piece_free(pool, offset);
+	return 0;
 }
 
 static uint32_t sort_of(const struct accmem_pool *pool, uint64_t offset)
@@ -133,17 +222,21 @@ bool accmem_pool_pending_reuse(struct accmem_pool *pool, uint32_t sort,
 {
 	struct pool_pending *p = pending_of(pool, stream);
 	uint64_t usable = accmem_pool_size_usable(length);
-	struct pool_waiting **link;
+	struct pool_waiting **link, *w;
 
 	if (!p)
 		return false;
 	for (link = &p->first; *link && scan; link = &(*link)->next, scan--) {
-		if ((*link)->usable != usable ||
-		    sort_of(pool, (*link)->offset) != sort)
+		w = *link;
+		if (w->usable != usable || w->then != NO_STREAM ||
+		    sort_of(pool, w->offset) != sort)
 			continue;
-		*position = (*link)->position;
-		*offset = remove_piece(pool, p, link);
-		accmem_pool_piece_attach(pool, *offset, length);
+		take(pool, p, link);
+		w->next = p->early;
+		p->early = w;
+		*position = w->position;
+		*offset = w->offset;
+		accmem_pool_piece_attach_early(pool, w->offset, length);
 		pool->stats.allocations++;
 		accmem_pool_count_live(pool, usable);
 		return true;
@@ -162,21 +255,75 @@ static uint64_t reached(int stream)
 	return query.reached;
 }
 
+/* Forget the pieces in use whose position is reached: their release is an ordinary one. */
+static void reap_early(struct pool_pending *p, uint64_t until)
+{
+	struct pool_waiting **link = &p->early, *w;
+
+	while ((w = *link)) {
+		if (w->position > until) {
+			link = &w->next;
+			continue;
+		}
+		*link = w->next;
+		free(w);
+	}
+}
+
+/*
+ * A piece whose position is reached waits for its other stream, if it has one. False: there is
+ * no memory for the list of that stream.
+ */
+static bool wait_for_other(struct accmem_pool *pool, struct pool_pending *p,
+			   struct pool_waiting **link)
+{
+	struct pool_pending *other = pending_of(pool, (*link)->then);
+	struct pool_waiting *w;
+
+	if (!other)
+		other = pending_new(&p->next, (*link)->then);
+	if (!other)
+		return false;
+	w = take(pool, p, link);
+	w->position = w->then_position;
+	w->then = NO_STREAM;
+	append(pool, other, w);
+	return true;
+}
+
+/* Free the piece that @link points to, whose position is reached. Return its bytes. */
+static uint64_t free_piece(struct accmem_pool *pool, struct pool_pending *p,
+			   struct pool_waiting **link)
+{
+	struct pool_waiting *w = take(pool, p, link);
+	uint64_t bytes = w->usable;
+
+	accmem_pool_piece_free(pool, w->offset);
+	free(w);
+	return bytes;
+}
+
+static bool must_wait_for_other(const struct pool_waiting *w)
+{
+	return w->then != NO_STREAM && reached(w->then) < w->then_position;
+}
+
 static uint64_t reap_one(struct accmem_pool *pool, struct pool_pending *p)
 {
 	struct pool_waiting **link = &p->first;
 	uint64_t until, bytes = 0;
 
-	if (!p->first)
+	if (!p->first && !p->early)
 		return 0;
 	until = reached(p->stream);
+	reap_early(p, until);
 	while (*link) {
-		if ((*link)->position > until) {
+		if ((*link)->position > until)
 			link = &(*link)->next;
-			continue;
-		}
-		bytes += (*link)->usable;
-		accmem_pool_piece_free(pool, remove_piece(pool, p, link));
+		else if (!must_wait_for_other(*link))
+			bytes += free_piece(pool, p, link);
+		else if (!wait_for_other(pool, p, link))
+			link = &(*link)->next;
 	}
 	return bytes;
 }
@@ -188,7 +335,7 @@ uint64_t accmem_pool_pending_reap(struct accmem_pool *pool)
 
 	while ((p = *link)) {
 		bytes += reap_one(pool, p);
-		if (p->first) {
+		if (p->first || p->early) {
 			link = &p->next;
 			continue;
 		}
@@ -200,10 +347,24 @@ uint64_t accmem_pool_pending_reap(struct accmem_pool *pool)
 
 void accmem_pool_pending_end_stream(struct accmem_pool *pool, int stream)
 {
-	struct pool_pending *p = pending_of(pool, stream);
+	struct pool_pending *p;
+	struct pool_waiting *w;
 
-	while (p && p->first)
-		accmem_pool_piece_free(pool, remove_piece(pool, p, &p->first));
+	for (p = pool->pending; p; p = p->next)
+		for (w = p->first; w; w = w->next)
+			if (w->then == stream)
+				w->then = NO_STREAM;
+	p = pending_of(pool, stream);
+	if (!p)
+		return;
+	reap_early(p, UINT64_MAX);
+	while (p->first) {
+		if (!must_wait_for_other(p->first))
+			free_piece(pool, p, &p->first);
+		else if (!wait_for_other(pool, p, &p->first))
+			/* no memory for a list: the piece is lost */
+			free(take(pool, p, &p->first));
+	}
 }
 
 bool accmem_pool_pending_has(const struct accmem_pool *pool, uint64_t offset)
@@ -224,8 +385,9 @@ void accmem_pool_pending_disown(struct accmem_pool *pool)
 	struct pool_pending *p;
 
 	while ((p = pool->pending)) {
+		reap_early(p, UINT64_MAX);
 		while (p->first)
-			remove_piece(pool, p, &p->first);
+			free(take(pool, p, &p->first));
 		pool->pending = p->next;
 		free(p);
 	}

@@ -9,6 +9,12 @@ int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
 			    int stream, uint64_t position);
 
 /*
+ * Release a piece that a request got early: it is pending at the old position again, or free if
+ * the stream has reached it. Returns 0, or -ENOENT.
+ */
+int accmem_pool_pending_return(struct accmem_pool *pool, uint64_t offset);
+
+/*
  * Take one of the first @scan pieces that wait for @stream, for an allocation on the same
  * stream. False: none of them has the sort and the length.
  */

@@ -84,7 +84,8 @@ static int lookup_block(struct accmem_pool *pool, struct pool_slab *slab,
 		return -ENOENT;
 	if (block)
 		describe(pool, slab->start + index * slab->size,
-			 pool_slab_sort(slab), length, slab->size, block);
+			 pool_slab_sort(slab), length & ~POOL_EARLY16,
+			 slab->size, block);
 	return 0;
 }
 
@@ -104,7 +105,7 @@ static int lookup_span(struct accmem_pool *pool, uint64_t offset,
 	if (!block)
 		return 0;
 	describe(pool, (uint64_t)first << POOL_PAGE_SHIFT, pool_tag_sort(tag),
-		 length, usable, block);
+		 length & ~POOL_EARLY64, usable, block);
 	/* only a request for pages of 2 MiB gets a span of this shape */
 	if (pool_tag_sort(tag) == POOL_DEVICE && !(first % POOL_HUGE_PAGES) &&
 	    !(pool_tag_pages(tag) % POOL_HUGE_PAGES))
@@ -158,7 +159,7 @@ static int piece_slot(struct accmem_pool *pool, uint64_t offset,
 }
 
 int accmem_pool_piece_detach(struct accmem_pool *pool, uint64_t offset,
-			     uint64_t *usable)
+			     uint64_t *usable, bool *early)
 {
 	uint64_t tag = pool_tag_at(pool, offset);
 	struct pool_slot slot;
@@ -174,25 +175,26 @@ int accmem_pool_piece_detach(struct accmem_pool *pool, uint64_t offset,
 			__atomic_exchange_n(slot.length64, 0, __ATOMIC_RELAXED);
 	if (!length)
 		return -ENOENT;
-	*usable = small ? accmem_pool_size_usable(length) :
+	*early = length & (small ? POOL_EARLY16 : POOL_EARLY64);
+	*usable = small ? accmem_pool_size_usable(length & ~POOL_EARLY16) :
 			  pool_tag_pages(tag) * POOL_PAGE;
 	return inherited ? 1 : 0;
 }
 
-void accmem_pool_piece_attach(struct accmem_pool *pool, uint64_t offset,
-			      uint64_t length)
+void accmem_pool_piece_attach_early(struct accmem_pool *pool, uint64_t offset,
+				    uint64_t length)
 {
 	struct pool_page *entry = &pool->table[offset >> POOL_PAGE_SHIFT];
 	uint64_t tag = pool_load(&entry->tag);
 	struct pool_slab *slab;
 
 	if (pool_tag_type(tag) == POOL_PAGE_SPAN) {
-		pool_store(&entry->value, length);
+		pool_store(&entry->value, length | POOL_EARLY64);
 		return;
 	}
 	slab = pool_tag_slab(tag);
 	__atomic_store_n(&slab->length[(offset - slab->start) / slab->size],
-			 length, __ATOMIC_RELAXED);
+			 length | POOL_EARLY16, __ATOMIC_RELAXED);
 }
 
 int accmem_pool_piece_map(struct accmem_pool *pool, uint64_t offset)

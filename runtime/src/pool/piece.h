@@ -17,11 +17,11 @@ int accmem_pool_piece_map(struct accmem_pool *pool, uint64_t offset);
  * 1 for a piece of the parent's. The caller holds the lock, here and below.
  */
 int accmem_pool_piece_detach(struct accmem_pool *pool, uint64_t offset,
-			     uint64_t *usable);
+			     uint64_t *usable, bool *early);
 
-/* Free a piece that is detached; allocate it again. */
+/* Free a piece that is detached; allocate it again, for a request that gets it early. */
 void accmem_pool_piece_free(struct accmem_pool *pool, uint64_t offset);
-void accmem_pool_piece_attach(struct accmem_pool *pool, uint64_t offset,
-			      uint64_t length);
+void accmem_pool_piece_attach_early(struct accmem_pool *pool, uint64_t offset,
+				    uint64_t length);
 
 #endif /* ACCMEM_RUNTIME_POOL_PIECE_H */

@@ -43,8 +43,12 @@ static void count_release(struct accmem_pool *pool, uint64_t usable)
 static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 {
 	uint64_t usable;
-	int ret = accmem_pool_span_release(pool, offset, tag, &usable);
+	int ret;
 
+	if (pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].value) &
+	    POOL_EARLY64)
+		return -EBUSY;
+	ret = accmem_pool_span_release(pool, offset, tag, &usable);
 	if (ret < 0)
 		return ret;
 	/* in a child, live bytes do not include inherited allocations */
@@ -57,7 +61,10 @@ static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 	return 0;
 }
 
-/* -ESRCH: no piece is there; -ENOMEM: the thread has no cache. */
+/*
+ * -ESRCH: no piece is there; -ENOMEM: the thread has no cache; -EBUSY: a request got the
+ * piece early.
+ */
 static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
 {
 	uint64_t tag = pool_tag_at(pool, offset);
@@ -77,10 +84,11 @@ static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
 static int release_uncached(struct accmem_pool *pool, uint64_t offset)
 {
 	uint64_t usable;
+	bool early;
 	int ret;
 
 	pthread_mutex_lock(&pool->lock);
-	ret = accmem_pool_piece_detach(pool, offset, &usable);
+	ret = accmem_pool_piece_detach(pool, offset, &usable, &early);
 	if (!ret) {
 		accmem_pool_piece_free(pool, offset);
 		accmem_pool_count_live(pool, -(int64_t)usable);
@@ -93,6 +101,17 @@ static int release_uncached(struct accmem_pool *pool, uint64_t offset)
 	return ret < 0 ? ret : 0;
 }
 
+/* Release a piece that a request got early: work on the stream may still use it. */
+static int release_early(struct accmem_pool *pool, uint64_t offset)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_pool_pending_return(pool, offset);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
 int accmem_pool_piece_release(struct accmem_pool *pool, uint64_t offset)
 {
 	int ret;
@@ -100,6 +119,8 @@ int accmem_pool_piece_release(struct accmem_pool *pool, uint64_t offset)
 	if (offset >= pool->span)
 		return -ENOENT;
 	ret = release_to_cache(pool, offset);
+	if (ret == -EBUSY)
+		return release_early(pool, offset);
 	return ret == -ENOMEM ? release_uncached(pool, offset) : ret;
 }
 

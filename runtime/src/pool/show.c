@@ -62,7 +62,7 @@ static void visit_slab(struct show *show, const struct pool_slab *slab)
 				    gap * slab->size, 0);
 		gap = 0;
 		show->visit(show, slab->start + i * slab->size, slab->size,
-			    length);
+			    length & ~POOL_EARLY16);
 	}
 	show->visit(show, slab->start + (i - gap) * slab->size,
 		    POOL_SLAB_BYTES - (i - gap) * slab->size, 0);
@@ -87,7 +87,7 @@ static void visit_region(struct show *show, const struct pool_region *region)
 		pages = pool_tag_type(tag) ? pool_tag_pages(tag) : 1;
 		show->visit(show, offset, pages * POOL_PAGE,
 			    pool_tag_type(tag) == POOL_PAGE_SPAN ?
-				    pool_load(&entry->value) :
+				    pool_load(&entry->value) & ~POOL_EARLY64 :
 				    0);
 		page += pages;
 	}

@@ -43,12 +43,19 @@
 #define POOL_HUGE_PAGES 512u /* pages of 4 KiB in one of 2 MiB */
 #define POOL_NONE UINT32_MAX
 
+/*
+ * Set in the length of a piece that a request got early: before the stream has reached the
+ * position of the piece's last release. Its release is as pending.c says.
+ */
+#define POOL_EARLY16 0x8000u
+#define POOL_EARLY64 (1ull << 63)
+
 #define POOL_CACHE_LINE 64
 #define POOL_NO_EVENTFD (-1)
 #define POOL_NO_THREAD (-2)
 
 /* Lists of free spans: one a length up to 15 pages, then 16 for each power of two. */
-#define POOL_NR_LISTS (16 + 16 * 24)
+#define POOL_NR_LISTS (16 + 16 * 28)
 
 /**
  * enum pool_sort - sorts of memory that do not share a region
@@ -120,7 +127,7 @@ enum pool_page_type {
  * struct pool_page - the table's entry of a page
  * @tag: enum pool_page_type, and above POOL_COUNT_SHIFT the number of pages; of a span
  *	also the index of its heap; of a slab instead the address of struct pool_slab
- * @value: of a span the requested length, 0 while the span is cached
+ * @value: of a span the requested length, perhaps with POOL_EARLY64; 0 while it is cached
  * @link: of a free span the first pages of the spans before and after it in its list
  *
  * The entries of free pages are written with the lock of their arena held, all other
@@ -147,7 +154,8 @@ struct pool_page {
  * @nr_free: number of entries in @free
  * @prev: previous slab in the heap's list of slabs with free blocks
  * @next: next slab in that list; of an unused structure, the next unused structure
- * @length: requested length of each block, 0 while the block is free or cached
+ * @length: requested length of each block, perhaps with POOL_EARLY16; 0 while the block is
+ *	free or cached
  * @free: indices of the blocks that are neither allocated nor cached
  *
  * The pool's lock protects the structure. Two kinds of fields are read without it: those
