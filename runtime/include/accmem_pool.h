@@ -256,7 +256,8 @@ int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
  *
  * Keeps the bytes up to the shorter of both lengths (T5). The allocation grows in place
  * while its reservation lasts, and moves otherwise. If it was mapped, its new part is
- * mapped, too. After an error the allocation is unchanged (T6).
+ * mapped, too; if it has moved and cannot be mapped, accmem_pool_map() tries again. After an
+ * error the allocation is unchanged (T6).
  *
  * If memory is short, other contexts are asked for it as by accmem_pool_allocate(), for
  * 200 ms at most: for the bytes that the allocation lacks, then if it has to move for all

@@ -324,6 +324,34 @@ static void growth_in_steps_copies_nothing(void)
 	end(pool);
 }
 
+#ifdef FAKE_DEVICE
+/* A growth whose new part cannot be mapped changes nothing. */
+static void growth_that_cannot_be_mapped_fails(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = MIB,
+					   .mapped = 1,
+					   .reserve = 64 * MIB,
+					   .flags = ACCMEM_ALLOC_RESIZABLE };
+	struct accmem_pool_block block;
+	void *p;
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	p = req.pointer;
+	memset(p, 7, MIB);
+	fake_fail_mmap = true;
+	CHECK_EQ(accmem_pool_reallocate(pool, &p, 8 * MIB), -ENOMEM);
+	CHECK(!fake_fail_mmap && p == req.pointer);
+	CHECK_EQ(accmem_pool_lookup(pool, p, &block), 0);
+	CHECK_EQ(block.length, MIB);
+	CHECK_EQ(((char *)p)[MIB - 1], 7);
+	CHECK_EQ(accmem_pool_reallocate(pool, &p, 8 * MIB), 0);
+	memset(p, 8, 8 * MIB);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+#endif
+
 static void alignments_are_honoured(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -535,6 +563,7 @@ int main(void)
 		ROW(growth_in_steps_copies_nothing),
 		ROW(alignments_are_honoured),
 #ifdef FAKE_DEVICE
+		ROW(growth_that_cannot_be_mapped_fails),
 		ROW(an_alignment_is_that_of_the_pointer),
 #endif
 	};

@@ -326,14 +326,11 @@ static uint32_t carveout_of(struct accmem_pool *pool,
 
 /*
  * The driver has resized the buffer of @d: update the record. insert() cannot fail, since
- * tsearch() reuses the memory of the node that is removed. If the new address cannot be
- * mapped, accmem_pool_map() tries again.
+ * tsearch() reuses the memory of the node that is removed.
  */
 static int update_record(struct accmem_pool *pool, struct pool_direct *d,
 			 const struct accmem_realloc *req, size_t length)
 {
-	int ret;
-
 	count_bytes(pool, req->usable, d->block.usable, req->footprint,
 		    d->footprint);
 	accmem_pool_direct_remove(pool, d);
@@ -345,9 +342,26 @@ static int update_record(struct accmem_pool *pool, struct pool_direct *d,
 	d->block.page_size = req->page_size ? req->page_size : NORMAL_PAGE;
 	d->footprint = req->footprint;
 	d->extent = req->footprint > req->usable ? req->footprint : req->usable;
-	ret = insert(pool, d);
-	if (!ret && d->mapped)
-		map_if_needed(pool, d, true);
+	return insert(pool, d);
+}
+
+/*
+ * Map the new part of an allocation that was mapped. If that fails, an allocation that has
+ * grown in place gets its old length again. The memory of one that has moved is gone:
+ * accmem_pool_map() tries again.
+ */
+static int map_grown(struct accmem_pool *pool, struct pool_direct *d,
+		     uint64_t address, size_t length)
+{
+	struct accmem_realloc back = { .address = address, .length = length };
+	int ret = map_if_needed(pool, d, true);
+
+	if (!ret || d->block.address != address ||
+	    accmem_reallocate_now(pool->ctx, &back))
+		return 0;
+	pool->stats.kernel_calls++;
+	update_record(pool, d, &back, length);
+	map_if_needed(pool, d, true);
 	return ret;
 }
 
@@ -356,6 +370,7 @@ static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 {
 	struct pool_direct *d = accmem_pool_direct_find(pool, *pointer);
 	struct accmem_realloc req = { .length = length };
+	struct accmem_pool_block before;
 	int ret;
 
 	if (!d)
@@ -364,14 +379,17 @@ static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 		return -EINVAL;
 	if (d->inherited)
 		return -EPERM;
-	req.address = d->block.address;
+	before = d->block;
+	req.address = before.address;
 	ret = accmem_reallocate_now(pool->ctx, &req);
 	pool->stats.kernel_calls++;
 	if (ret)
 		return ret;
 	pool->stats.copied_bytes += req.copied;
 	ret = update_record(pool, d, &req, length);
-	*pointer = accmem_pool_pointer(pool, req.address);
+	if (!ret && d->mapped)
+		ret = map_grown(pool, d, before.address, before.length);
+	*pointer = d->block.pointer;
 	return ret;
 }
 
