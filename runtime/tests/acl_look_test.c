@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "acl_tests.h"
 
@@ -38,6 +39,11 @@ static void pointers_have_a_location(void)
 	CHECK_EQ(aclrtMallocHost(&h, 10000), 0);
 	CHECK_EQ(location_of(h), ACL_MEM_LOCATION_TYPE_HOST);
 	CHECK_EQ(location_of((char *)h + 9999), ACL_MEM_LOCATION_TYPE_HOST);
+	/* behind the allocation may be memory of others */
+	CHECK_EQ(aclrtMemset(h, 40000, 1, 40000), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemcpy(d, 4096, (char *)h + 9000, 4096,
+			     ACL_MEMCPY_HOST_TO_DEVICE),
+		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtFreeHost(h), 0);
 	CHECK_EQ(location_of(h), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
 	acl_delete(d);
@@ -78,6 +84,45 @@ static void registered_memory_is_memory_of_both_sides(void)
 	CHECK_EQ(location_of(p), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
 	CHECK_EQ(aclrtMemcpy(d, 1, p, 1, ACL_MEMCPY_DEVICE_TO_DEVICE),
 		 ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(d);
+}
+
+static int is_late;
+
+static void be_late(void *unused)
+{
+	(void)unused;
+	usleep(50000);
+	__atomic_store_n(&is_late, 1, __ATOMIC_RELEASE);
+}
+
+/* Does an asynchronous copy of registered memory and what follows wait for the stream? */
+static bool copy_waits(char *d, size_t registered_bytes)
+{
+	aclrtStream stream;
+	bool waits;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtHostRegisterV2(registered, registered_bytes, 0), 0);
+	__atomic_store_n(&is_late, 0, __ATOMIC_RELEASE);
+	CHECK_EQ(aclrtLaunchHostFunc(stream, be_late, NULL), 0);
+	CHECK_EQ(aclrtMemcpyAsync(d, 8192, registered, 8192,
+				  ACL_MEMCPY_HOST_TO_DEVICE, stream),
+		 0);
+	waits = __atomic_load_n(&is_late, __ATOMIC_ACQUIRE);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(aclrtHostUnregister(registered), 0);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	return waits;
+}
+
+/* The program may change, or free, memory that it has not registered. */
+static void a_part_that_is_registered_does_not_stand_for_all(void)
+{
+	char *d = acl_new(8192, 0);
+
+	CHECK(copy_waits(d, 4096));
+	CHECK(!copy_waits(d, 8192));
 	acl_delete(d);
 }
 
@@ -435,6 +480,7 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(pointers_have_a_location),
 		ROW(registered_memory_is_memory_of_both_sides),
+		ROW(a_part_that_is_registered_does_not_stand_for_all),
 		ROW(registrations_are_checked),
 		ROW(only_memory_is_registered),
 		ROW(access_is_of_what_is_mapped),

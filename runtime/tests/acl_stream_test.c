@@ -5,8 +5,10 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -461,6 +463,48 @@ static void mapped_memory_stays_until_streams_are_done(void)
 	CHECK_EQ(aclrtDestroyStream(stream), 0);
 }
 
+/* Put memory at the page that a program has touched in vain. */
+static void mend(int sig, siginfo_t *info, void *context)
+{
+	unsigned char *at = info->si_addr;
+
+	(void)sig;
+	(void)context;
+	if (mmap(at - (uintptr_t)at % 4096, 4096, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		_exit(1);
+}
+
+/* A copy of a stream may touch memory that is gone, as after a reset of the device. */
+static void a_fault_of_a_stream_reaches_the_programs_handler(void)
+{
+	struct sigaction action = { .sa_sigaction = mend,
+				    .sa_flags = SA_SIGINFO },
+			 before;
+	int file = memfd_create("gone", MFD_CLOEXEC);
+	aclrtStream stream;
+	char *d, *gone;
+
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	d = acl_new(8192, 0);
+	CHECK_EQ(sigaction(SIGBUS, &action, &before), 0);
+	CHECK_EQ(ftruncate(file, 4096), 0);
+	gone = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	CHECK(gone != MAP_FAILED);
+	CHECK_EQ(aclrtHostRegisterV2(gone, 8192, 0), 0);
+	CHECK_EQ(aclrtMemcpyAsync(d, 8192, gone, 8192,
+				  ACL_MEMCPY_HOST_TO_DEVICE, stream),
+		 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(sigaction(SIGBUS, &before, NULL), 0);
+	CHECK_EQ(aclrtHostUnregister(gone), 0);
+	munmap(gone, 8192);
+	close(file);
+	CHECK_EQ(aclrtFree(d), 0);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -480,6 +524,7 @@ int main(void)
 #endif
 		ROW(a_thread_that_waits_may_be_cancelled),
 		ROW(mapped_memory_stays_until_streams_are_done),
+		ROW(a_fault_of_a_stream_reaches_the_programs_handler),
 	};
 
 #ifdef FAKE_DEVICE

@@ -15,6 +15,22 @@
 #include "acl/record.h"
 #include "pool/list.h"
 
+/* Host memory of the process: an allocation, registered memory, or memory of the program. */
+static const char *host_check(struct acl_side *side, size_t count)
+{
+	bool registered;
+	size_t room;
+
+	if (!acl_has_hosts() ||
+	    !accmem_acl_record_find_host(side->pointer, &room, &registered))
+		return NULL;
+	side->known = count <= room;
+	side->registered = registered && side->known;
+	/* the program may have registered a part of its memory */
+	return side->known || registered ? NULL :
+					   "not all of the memory is allocated";
+}
+
 static const char *side_check(struct acl_side *side, const void *pointer,
 			      size_t count)
 {
@@ -30,10 +46,9 @@ static const char *side_check(struct acl_side *side, const void *pointer,
 		return NULL;
 	if (accmem_pool_find(pointer, &side->block)) {
 		side->block.pool = NULL;
-		side->registered = acl_is_registered(pointer);
 		return accmem_pool_has_address(pointer) ?
 			       "no allocation is there" :
-			       NULL;
+			       host_check(side, count);
 	}
 	offset = side->pointer - (unsigned char *)side->block.pointer;
 	/* bytes behind the usable length belong to no allocation */
@@ -56,7 +71,7 @@ aclError accmem_acl_side_lookup(struct acl_side *side, const void *pointer,
 
 bool accmem_acl_side_is_known(const struct acl_side *side)
 {
-	return side->device || side->block.pool || acl_is_host(side->pointer);
+	return side->device || side->block.pool || side->known;
 }
 
 /* Device and CPU caches are coherent: only check the request. */

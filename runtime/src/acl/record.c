@@ -101,14 +101,20 @@ bool accmem_acl_record_find_host_start(const void *pointer)
 	return yes;
 }
 
-bool accmem_acl_record_find_host(const void *pointer)
+bool accmem_acl_record_find_host(const void *pointer, size_t *room,
+				 bool *registered)
 {
-	bool yes;
+	struct acl_record *record;
 
 	pthread_mutex_lock(&accmem_acl_memory_lock);
-	yes = host_find(pointer, 1);
+	record = host_find(pointer, 1);
+	if (record) {
+		*room = record->size - ((const unsigned char *)pointer -
+					(unsigned char *)record->pointer);
+		*registered = record->registered;
+	}
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
-	return yes;
+	return record;
 }
 
 bool accmem_acl_record_find_registered(const void *pointer)

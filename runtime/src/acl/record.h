@@ -22,19 +22,20 @@ static inline bool acl_has_hosts(void)
 	return __atomic_load_n(&accmem_acl_record_host_count, __ATOMIC_ACQUIRE);
 }
 
-/* Is @pointer the first byte, or any byte, of host memory; or any of registered memory? */
+/* Is @pointer the first byte of host memory? Is it any byte of registered memory? */
 bool accmem_acl_record_find_host_start(const void *pointer);
-bool accmem_acl_record_find_host(const void *pointer);
 bool accmem_acl_record_find_registered(const void *pointer);
+
+/*
+ * Find the host memory that contains @pointer: *@room is the number of its bytes from there on.
+ * False: there is none.
+ */
+bool accmem_acl_record_find_host(const void *pointer, size_t *room,
+				 bool *registered);
 
 static inline bool acl_is_host_start(const void *pointer)
 {
 	return acl_has_hosts() && accmem_acl_record_find_host_start(pointer);
-}
-
-static inline bool acl_is_host(const void *pointer)
-{
-	return acl_has_hosts() && accmem_acl_record_find_host(pointer);
 }
 
 static inline bool acl_is_registered(const void *pointer)

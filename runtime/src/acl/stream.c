@@ -113,14 +113,23 @@ static void *stream_work(void *argument)
 	return NULL;
 }
 
-/* The thread blocks all signals, so that handlers run in threads of the program. */
+/*
+ * The thread blocks signals, so that handlers run in threads of the program. It does not block
+ * those that its own copies and host functions may raise: with a signal that is blocked, a fault
+ * ends the process even if the program has a handler.
+ */
 static int stream_start(struct acl_stream *stream)
 {
-	sigset_t all, before;
+	static const int raised[] = { SIGSEGV, SIGBUS,	SIGFPE, SIGILL,
+				      SIGTRAP, SIGABRT, SIGSYS };
+	sigset_t most, before;
+	unsigned int i;
 	int ret;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	sigfillset(&most);
+	for (i = 0; i < sizeof(raised) / sizeof(*raised); i++)
+		sigdelset(&most, raised[i]);
+	pthread_sigmask(SIG_BLOCK, &most, &before);
 	ret = pthread_create(&stream->thread, NULL, stream_work, stream);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ret;

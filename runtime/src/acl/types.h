@@ -40,7 +40,8 @@ struct acl_device {
  * @pointer: the program's pointer
  * @block: allocation that contains @pointer; without a pool if no pool has it
  * @device: the memory is device memory
- * @registered: host memory that both sides use
+ * @known: all of it is host memory of the process that the front-end knows
+ * @registered: all of it is host memory that both sides use
  * @read_only: the CPU may not write at @pointer
  * @held: accmem_acl_record_hold() was called
  */
@@ -48,6 +49,7 @@ struct acl_side {
 	unsigned char *pointer;
 	struct accmem_pool_block block;
 	bool device;
+	bool known;
 	bool registered;
 	bool read_only;
 	bool held;
