@@ -191,6 +191,11 @@ int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
 	if (m && m->small && length <= GRANULE - address % GRANULE)
 		return unmap_slots(ctx, m, slots_of(address, length));
 	while ((m = find_mapping(ctx, address, length))) {
+		/* A buffer that has become shorter may still be before the range. */
+		if (!m->small && m->address < address)
+			truncate_mapping(ctx, m, address - m->address);
+		if (m->address + m->length <= address)
+			continue;
 		ret = unmap_mapping(ctx, m);
 		if (ret)
 			return ret;

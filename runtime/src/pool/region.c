@@ -96,12 +96,15 @@ static int map_extension(struct accmem_pool *pool, struct pool_region *region)
 	return map_region(pool, region);
 }
 
-/* The child was given addresses of inherited regions: the parent has freed these. */
+/*
+ * The child was given addresses of inherited regions: the parent has freed these. The memory
+ * before them may still be the parent's.
+ */
 void accmem_pool_region_drop_inherited(struct accmem_pool *pool, uint32_t first,
 				       uint32_t pages)
 {
 	struct pool_region **link = &pool->inherited, *region;
-	uint32_t i;
+	uint32_t i, kept;
 
 	while ((region = *link)) {
 		if (region->first - first >= pages &&
@@ -109,9 +112,13 @@ void accmem_pool_region_drop_inherited(struct accmem_pool *pool, uint32_t first,
 			link = &region->next;
 			continue;
 		}
-		for (i = 0; i < region->pages; i++)
+		kept = region->first < first ? first - region->first : 0;
+		for (i = kept; i < region->pages; i++)
 			pool_store(&pool->table[region->first + i].tag,
 				   POOL_PAGE_INSIDE);
+		region->pages = kept;
+		if (kept)
+			continue;
 		*link = region->next;
 		free(region);
 	}
