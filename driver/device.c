@@ -42,6 +42,7 @@
 #include "mmap.h"
 #include "stream/pending.h"
 #include "sysfs.h"
+#include "types/backing_types.h"
 #include "types/device_types.h"
 #include "vm/context.h"
 #include "waitq/waiters.h"
@@ -52,6 +53,8 @@ static dev_t region;
 static struct class device_class = { .name = "accmem" };
 static DEFINE_IDA(device_numbers);
 static atomic_t nr_devices; /* that are not freed yet */
+static LIST_HEAD(devices); /* the same devices */
+static DEFINE_MUTEX(devices_lock); /* devices */
 static struct workqueue_struct *destroy_wq; /* frees devices */
 
 /*
@@ -195,6 +198,9 @@ static void device_destroy_work(struct work_struct *work)
 		container_of(work, struct accmem_device, destroy);
 	struct accmem_carveout *cv;
 
+	mutex_lock(&devices_lock);
+	list_del(&dev->link);
+	mutex_unlock(&devices_lock);
 	/* The callback of a fence may be about to queue the work that is stopped here. */
 	synchronize_rcu();
 	accmem_waiters_unlink(&dev->waiters);
@@ -260,6 +266,9 @@ static void device_init(struct accmem_device *dev, int number)
 	accmem_pressure_init(&dev->waiters);
 	accmem_waiters_link(&dev->waiters);
 	atomic_inc(&nr_devices);
+	mutex_lock(&devices_lock);
+	list_add_tail(&dev->link, &devices);
+	mutex_unlock(&devices_lock);
 }
 
 /**
@@ -406,6 +415,48 @@ int accmem_device_register(struct accmem_device *dev)
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		accmem_clear_kick(cv, true);
 	return 0;
+}
+
+/* Does a device that is gone, so that it gets no more carveouts, have physical memory? */
+static bool device_has(const struct accmem_device *dev, u64 start, u64 size)
+{
+	struct accmem_carveout *cv;
+	u64 at;
+
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
+		if (!cv->ops || !cv->ops->physical_at)
+			continue;
+		at = cv->ops->physical_at(cv, 0);
+		if (start < at + cv->capacity && at < start + size)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * accmem_device_is_imported() - check whether an importer uses memory of a device that is gone
+ * @start: physical address
+ * @size: bytes
+ *
+ * Context: Process context. Takes and releases devices_lock. May sleep.
+ *
+ * Return: true if an importer has a mapping of memory of a device that overlaps the range.
+ */
+bool accmem_device_is_imported(u64 start, u64 size)
+{
+	struct accmem_device *dev;
+	bool found = false;
+
+	mutex_lock(&devices_lock);
+	list_for_each_entry(dev, &devices, link) {
+		found = READ_ONCE(dev->carveouts->gone) &&
+			device_has(dev, start, size) &&
+			accmem_export_is_mapped(&dev->exports);
+		if (found)
+			break;
+	}
+	mutex_unlock(&devices_lock);
+	return found;
 }
 
 /**

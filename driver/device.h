@@ -21,6 +21,7 @@ struct accmem_context *accmem_device_context(struct accmem_device *dev,
 					     struct file *file);
 void accmem_device_drop_last(struct accmem_device *dev);
 int accmem_device_register(struct accmem_device *dev);
+bool accmem_device_is_imported(u64 start, u64 size);
 void accmem_device_start(void);
 void accmem_device_remove(struct accmem_device *dev);
 

@@ -165,7 +165,8 @@ static int provider_make(struct accmem_carveout *cv,
  * Return: 0; -EINVAL for a range that is not as &struct accmem_range says, that is not
  * reserved, or that overlaps System RAM; -E2BIG for more than 8 ranges, or for more than
  * 16 TiB of a device, where the size of each range is rounded up to 1 GiB; -EBUSY if the
- * range is claimed, also by an unregistered provider whose memory is still in use, or if
+ * range is claimed, also by an unregistered provider whose memory is still in use, if another
+ * device still uses a range with ACCMEM_RANGE_CLAIMED, imported from a device that is gone, or if
  * the range cannot be mapped for the probe; -ENXIO if the probe finds no memory;
  * -EALREADY after publication; -ENOMEM.
  */
@@ -184,11 +185,19 @@ int accmem_provider_add_range(struct accmem_provider *provider,
 	if (dev->carveouts->nr_device == ACCMEM_MAX_RANGES ||
 	    range->size > provider_room(dev->carveouts))
 		return -E2BIG;
+	/* Other ranges are claimed by accmem until their last user has gone. */
+	if (range->flags & ACCMEM_RANGE_CLAIMED &&
+	    accmem_device_is_imported(range->start, range->size)) {
+		why = "another device still uses it, by a dma-buf of a device that is gone";
+		err = -EBUSY;
+		goto err_message;
+	}
 	cv = accmem_device_add_carveout(dev, ACCMEM_KIND_DEVICE);
 	err = provider_make(cv, range, &why);
 	if (!err)
 		return 0;
 	accmem_device_drop_last(dev);
+err_message:
 	if (why)
 		dev_err(provider->parent, "%llu bytes at %pa: %s\n",
 			range->size, &range->start, why);

@@ -126,6 +126,27 @@ unsigned int accmem_export_revoke(struct accmem_exports *exports, int error,
 }
 
 /**
+ * accmem_export_is_mapped() - check whether importers map memory of a device
+ * @exports: exports of the device
+ *
+ * Context: Process context. Takes and releases the lock of the xarray. May sleep.
+ * Return: true if an importer has a mapping.
+ */
+bool accmem_export_is_mapped(struct accmem_exports *exports)
+{
+	struct accmem_export *export;
+	unsigned long id = 0;
+	bool mapped = false;
+
+	while (!mapped && (export = accmem_export_next(exports, &id))) {
+		mapped = atomic_read(&export->nr_mapped);
+		dput(export->dentry);
+		cond_resched();
+	}
+	return mapped;
+}
+
+/**
  * accmem_export_resume() - let importers use the exports again
  * @exports: exports of the device, after accmem_export_revoke()
  *

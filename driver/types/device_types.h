@@ -51,6 +51,7 @@ struct accmem_provider {
  * @carveouts: carveouts
  * @provider: the device, as the provider sees it
  * @destroy: frees the device, after the last reference was dropped
+ * @link: link in the list of all devices
  *
  * Each group belongs to the folder that changes it; only the entry points know the
  * whole device.
@@ -66,6 +67,7 @@ struct accmem_device {
 	struct accmem_carveouts *carveouts;
 	struct accmem_provider provider;
 	struct work_struct destroy;
+	struct list_head link;
 };
 
 #endif /* ACCMEM_DEVICE_TYPES_H */

@@ -209,6 +209,21 @@ stays_held()
 	return "$status"
 }
 
+# Memory that another device uses by DMA is not given to new users.
+stays_used()
+{
+	local status=0 text="another device still uses it"
+
+	coproc holder { "$helpers/hold" used "$accmem"; }
+	read -r _ <&"${holder[0]}"
+	unbind "$iv" && refused "$iv" "$text" || status=$?
+	eval "exec ${holder[1]}>&-"
+	# shellcheck disable=SC2154 # coproc sets it
+	wait "$holder_PID" || true
+	within bind_pci "$iv" || status=$?
+	return "$status"
+}
+
 if ! iv=$(find_pci 0x1af4:0x1110); then
 	echo "1..1"
 	echo "ok 1 # SKIP needs the devices of the lane pci"
@@ -231,6 +246,7 @@ check "suspend and resume" user reset sleep_and_wake
 check "an error that is not fatal" harmless_error
 check "a fatal error of the port" user reset fatal_error
 check "a user that stays" stays_held
+check "a device that imports, and stays" stays_used
 check "bus resets, again and again" again user reset reset_by "$iv" bus
 check "remove and rescan, again and again" again remove_and_rescan
 check "bus resets beside a load" beside_load "$iv" reset_by "$iv" bus

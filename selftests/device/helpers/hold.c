@@ -9,6 +9,7 @@
  *   hold detached PATH	a freed buffer that is still mapped
  *   hold exported PATH	a dma-buf, file and mapping gone
  *   hold imported PATH	an import; the exporter's file and the dma-buf are closed
+ *   hold used PATH	a mapping of another PCI device that has imported the buffer
  *   hold thread PATH	a context with a buffer, in a process whose first thread has ended
  *   hold pending PATH	a freed buffer that waits for a position of a stream
  *   hold waiting PATH BYTES	an ALLOC that waits for BYTES of memory
@@ -17,7 +18,7 @@
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
  *   hold uncached PATH	writes to a write-combining buffer, or prints the errno of ALLOC
  *
- * The first ten print "held" and stay until their input ends. BYTES is the size of the
+ * The first eleven print "held" and stay until their input ends. BYTES is the size of the
  * buffer, 2 MiB if it is left out. Then open prints "lost" if the device has lost the
  * buffer's memory, else "kept".
  */
@@ -89,6 +90,18 @@ static int leave_export(int fd, const struct accmem_alloc *a, void *p,
 	munmap(p, bytes);
 	close(fd);
 	return dma_buf;
+}
+
+/* Let another device of the bus import and map a dma-buf, which it keeps. */
+static void import_by_device(int dma_buf)
+{
+	int importer = importer_attach(dma_buf, TEST_IMPORTER_PCI), err;
+
+	err = importer < 0 ? importer :
+			     importer_map(importer, TEST_IMPORTER_BOTH);
+	if (err)
+		fail("importer", -err);
+	close(dma_buf);
 }
 
 /* Import a dma-buf into a new context, and close it. */
@@ -179,6 +192,8 @@ static bool hold(const char *how, const char *path, int fd,
 		accmem_ioctl_free(fd, a->address);
 	} else if (!strcmp(how, "exported")) {
 		leave_export(fd, a, p, bytes);
+	} else if (!strcmp(how, "used")) {
+		import_by_device(leave_export(fd, a, p, bytes));
 	} else if (!strcmp(how, "imported")) {
 		import(path, leave_export(fd, a, p, bytes));
 	} else if (!strcmp(how, "thread")) {
