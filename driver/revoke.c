@@ -27,6 +27,7 @@
 #include "revoke.h"
 #include "stream/file.h"
 #include "tmem/tmem.h"
+#include "types/backing_types.h"
 #include "types/device_types.h"
 #include "waitq/waiters.h"
 
@@ -43,6 +44,16 @@ static void revoke_mappings(struct accmem_carveouts *carveouts)
 		accmem_account_put(account);
 		cond_resched();
 	}
+}
+
+/* Remove the kernel mappings of memory that is gone. */
+static void revoke_kernel_maps(struct accmem_carveouts *carveouts)
+{
+	struct accmem_carveout *cv;
+
+	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
+		if (cv->ops->drop)
+			cv->ops->drop(cv);
 }
 
 /* End the calls that sleep in the contexts of a device. */
@@ -87,6 +98,8 @@ unsigned int accmem_device_revoke(struct accmem_device *dev, bool gone)
 	if (!accmem_is_revoked(carveouts) || (gone && !carveouts->gone)) {
 		accmem_revoke(carveouts, gone);
 		revoke_mappings(carveouts);
+		if (gone)
+			revoke_kernel_maps(carveouts);
 		revoke_contexts(dev, gone);
 	}
 	return accmem_export_revoke(&dev->exports,

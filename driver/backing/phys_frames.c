@@ -6,7 +6,8 @@
  *
  * The kernel maps the memory of a buffer object (accmem_bo.io) with its cache mode
  * when the memory is first cleared, accessed or mapped by a program. The mapping stays
- * until the release. It registers the cache mode of the range; on x86, user mappings
+ * until the release, or until the device is gone: the range then may be mapped with another
+ * cache mode. The mapping registers the cache mode of the range; on x86, user mappings
  * get their cache mode from there. Memory that is clean and that only a device uses
  * has no kernel mapping.
  *
@@ -16,7 +17,7 @@
  * User mappings have entries of 1 GiB, 2 MiB or 4 KiB. Code that unmaps a part of a buffer
  * object calls accmem_mapping_drop_1g() before, at both ends of the part.
  *
- * Locking: accmem_bo.lock guards the kernel mapping, and keeps the size unchanged
+ * Locking: accmem_bo.lock is held while a kernel mapping is made, and keeps the size unchanged
  * while a device accesses the memory. A fault holds the invalidate lock of the
  * address_space while it compares with the size and inserts frames that have not failed.
  */
@@ -27,9 +28,40 @@
 #include "compat/compat.h"
 #include "core/cache_mode.h"
 #include "core/failed.h"
+#include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
 #include "memory/mapping.h"
+
+/* Exchange the kernel mapping with *@io. Return false if the device is gone. */
+static bool frames_set_io(struct accmem_bo *bo, void __iomem **io, u64 size)
+{
+	struct accmem_carveout *cv = bo->cv;
+	bool gone;
+
+	accmem_carveout_lock(cv);
+	gone = READ_ONCE(cv->carveouts->gone);
+	if (!gone) {
+		swap(bo->io, *io);
+		WRITE_ONCE(bo->io_size, size);
+		if (list_empty(&bo->io_link))
+			list_add_tail(&bo->io_link, &cv->kernel_maps);
+	}
+	accmem_carveout_unlock(cv);
+	return !gone;
+}
+
+/* Take the kernel mapping, which the caller unmaps, from a buffer object that has one. */
+static void __iomem *frames_take_io(struct accmem_bo *bo)
+{
+	void __iomem *io = bo->io;
+
+	lockdep_assert_held(&bo->cv->lock);
+	bo->io = NULL;
+	WRITE_ONCE(bo->io_size, 0);
+	list_del_init(&bo->io_link);
+	return io;
+}
 
 /*
  * Map the first @size bytes into the kernel. The caller holds @bo->lock, or @bo is
@@ -43,8 +75,10 @@ static int frames_map(struct accmem_bo *bo, u64 size)
 
 	if (!io)
 		return -ENOMEM;
-	swap(bo->io, io);
-	WRITE_ONCE(bo->io_size, size);
+	if (!frames_set_io(bo, &io, size)) {
+		iounmap(io);
+		return -ENOMEM;
+	}
 	if (io)
 		iounmap(io);
 	return 0;
@@ -155,21 +189,65 @@ static int frames_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 	return err;
 }
 
-/* A cache line that is written back later would overwrite data of the next owner. */
+/*
+ * A cache line that is written back later would overwrite data of the next owner. In the
+ * section the kernel mapping stays, unless the device is gone.
+ */
 static void frames_flush(struct accmem_bo *bo)
 {
-	accmem_phys_flush((__force void *)bo->io, bo->io_size);
+	int section = accmem_section_begin();
+
+	if (!READ_ONCE(bo->cv->carveouts->gone))
+		accmem_phys_flush((__force void *)bo->io, bo->io_size);
+	accmem_exit(section);
+}
+
+/* Remove a kernel mapping, if it is not NULL. */
+static void frames_unmap(u32 cache_mode, void __iomem *io, u64 size)
+{
+	if (!io)
+		return;
+	if (cache_mode == ACCMEM_CACHE_WB)
+		accmem_phys_flush((__force void *)io, size);
+	iounmap(io);
 }
 
 /* Without a kernel mapping, only the device used the memory, or it was split off. */
 static bool frames_release(struct accmem_bo *bo, enum accmem_release which)
 {
-	if (which != ACCMEM_RELEASE_ALL || !bo->io)
+	void __iomem *io;
+	u64 size;
+
+	if (which != ACCMEM_RELEASE_ALL || !READ_ONCE(bo->io_size))
 		return false;
-	if (bo->cache_mode == ACCMEM_CACHE_WB)
-		frames_flush(bo);
-	iounmap(bo->io);
+	accmem_carveout_lock(bo->cv);
+	size = bo->io_size;
+	io = frames_take_io(bo);
+	accmem_carveout_unlock(bo->cv);
+	frames_unmap(bo->cache_mode, io, size);
 	return false;
+}
+
+/* Memory that is gone may be mapped by others, with another cache mode. */
+static void frames_drop(struct accmem_carveout *cv)
+{
+	struct accmem_bo *bo;
+	void __iomem *io;
+	u32 cache_mode;
+	u64 size;
+
+	accmem_carveout_lock(cv);
+	while ((bo = list_first_entry_or_null(&cv->kernel_maps,
+					      struct accmem_bo, io_link))) {
+		cache_mode = bo->cache_mode;
+		size = bo->io_size;
+		io = frames_take_io(bo);
+		accmem_carveout_unlock(cv);
+		frames_unmap(cache_mode, io, size);
+		cond_resched();
+		accmem_carveout_lock(cv);
+	}
+	accmem_carveout_unlock(cv);
 }
 
 /*
@@ -216,8 +294,7 @@ static int frames_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	if (frames_map(rest, rest->size))
 		return -ENOMEM;
 	if (frames_map(bo, size)) {
-		iounmap(rest->io);
-		rest->io = NULL;
+		frames_release(rest, ACCMEM_RELEASE_ALL);
 		return -ENOMEM;
 	}
 	return 0;
@@ -386,6 +463,7 @@ const struct accmem_backing_ops accmem_phys_frames_ops = {
 	.split = frames_split,
 	.split_finish = frames_split_finish,
 	.clear = frames_clear_free,
+	.drop = frames_drop,
 	.destroy = accmem_phys_destroy,
 	.physical_at = accmem_phys_physical_at,
 };

@@ -44,6 +44,7 @@ int accmem_carveout_init(struct accmem_carveout *cv)
 	INIT_LIST_HEAD(&cv->quarantine.list);
 	INIT_LIST_HEAD(&cv->pending);
 	INIT_LIST_HEAD(&cv->overdue);
+	INIT_LIST_HEAD(&cv->kernel_maps);
 	cv->unnamed = RB_ROOT;
 	cv->caps.max_alignment = ACCMEM_MAX_ALIGNMENT;
 	return accmem_buddy_init(&cv->buddy, cv->capacity, cv->buddy_meta);

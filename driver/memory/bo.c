@@ -76,6 +76,7 @@ static struct accmem_bo *bo_alloc(struct accmem_account *account,
 	bo->state = ACCMEM_LIVE;
 	INIT_LIST_HEAD(&bo->link);
 	INIT_LIST_HEAD(&bo->own_link);
+	INIT_LIST_HEAD(&bo->io_link);
 	RB_CLEAR_NODE(&bo->unnamed_node);
 	mutex_init(&bo->lock);
 	xa_init_flags(&bo->pages, XA_FLAGS_ACCOUNT);

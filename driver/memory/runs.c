@@ -439,6 +439,10 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 					  from->size);
 		from->account->memory[cv->index].allocated -= from->size;
 		to->account->memory[cv->index].allocated += from->size;
+		swap(to->io, from->io);
+		swap(to->io_size, from->io_size);
+		if (to->io)
+			list_replace_init(&from->io_link, &to->io_link);
 	}
 	accmem_carveout_unlock(cv);
 	if (err)
@@ -449,8 +453,6 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 	to->cache_mode = from->cache_mode;
 	to->run = from->run;
 	accmem_runs_set_one(to);
-	swap(to->io, from->io);
-	swap(to->io_size, from->io_size);
 	accmem_runs_forget(from);
 	return 0;
 }

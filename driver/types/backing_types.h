@@ -104,6 +104,8 @@ enum accmem_release {
  *	mapped. No fault begins any more. Absent if fault() maps the memory itself.
  * @clear: clear a free chunk that the cleaner has. Fails with -ENOMEM. Absent if free
  *	memory is always clean.
+ * @drop: remove the kernel mappings of memory that is gone. No code uses them any more, and
+ *	none is made. Absent if there are none.
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if
  *	there are none.
  * @isolate: a part of the carveout has failed: prevent later faults from mapping the part
@@ -133,6 +135,7 @@ struct accmem_backing_ops {
 	void (*split_finish)(struct accmem_bo *bo, struct accmem_bo *rest);
 	void (*settle)(struct accmem_bo *bo);
 	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
+	void (*drop)(struct accmem_carveout *cv);
 	void (*destroy)(struct accmem_carveout *cv);
 	void (*isolate)(struct accmem_carveout *cv, u64 offset, u64 size);
 	u64 (*physical_at)(const struct accmem_carveout *cv, u64 offset);

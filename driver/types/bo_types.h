@@ -128,14 +128,16 @@ struct accmem_shared {
  *	for a bounded time
  * @max_size: largest size in bytes before the bo shrank, 0 if it never shrank; a
  *	mapping may be this long. Written only by the REALLOC that resizes the bo.
- * @lock: guards the filling of @pages, and @io and @io_size; held while the bo
- *	is split
+ * @lock: guards the filling of @pages; held while the bo is split, and while @io is made
  * @pages: pages by index (emulated)
  * @next_free_index: index in @pages at which the next release() starts. Guarded
  *	by the mutex that its caller holds: quarantine.lock or accmem_due.lock.
- * @io: kernel mapping, of the same cache mode (phys without pages); guarded by @lock
+ * @io: kernel mapping, of the same cache mode (phys without pages); set under @lock and the
+ *	carveout's lock. NULL when the device is gone.
  * @io_size: bytes that @io maps, from the start of the bo; less than @size if the
- *	rest is clean and has not been accessed. Guarded by @lock.
+ *	rest is clean and has not been accessed. Set as @io.
+ * @io_link: link in accmem_carveout.kernel_maps while @io is not NULL; guarded by the
+ *	carveout's lock
  * @shared: the host's side, for ACCMEM_KIND_SHARED; else NULL
  * @private: data of the owner of the name, zeroed at allocation
  *
@@ -175,11 +177,12 @@ struct accmem_bo {
 	bool written;
 	atomic_t pin_checks;
 	u64 max_size;
-	struct mutex lock; /* filling of pages; io and io_size */
+	struct mutex lock; /* filling of pages; making of io */
 	struct xarray pages;
 	unsigned long next_free_index;
 	void __iomem *io;
 	u64 io_size;
+	struct list_head io_link;
 	struct accmem_shared *shared;
 	u8 private[] __aligned(8);
 };

@@ -254,6 +254,7 @@ struct accmem_quarantine {
  * @overdue: overdue buffer objects
  * @unnamed: detached buffer objects without the host side of shared memory, and
  *	quarantined ones that are not overdue, by the offset of their first run
+ * @kernel_maps: buffer objects with a kernel mapping (phys without pages)
  * @holds: number of acquisitions of @lock
  * @cleaner: clears free memory in the background
  * @quarantine: freed memory whose pages are pinned
@@ -299,6 +300,7 @@ struct accmem_carveout {
 	struct list_head pending;
 	struct list_head overdue;
 	struct rb_root unnamed;
+	struct list_head kernel_maps;
 	u64 holds;
 
 	struct accmem_cleaner cleaner;

@@ -193,12 +193,12 @@ take_away_and_rescan()
 	take_away && rescan
 }
 
-# Users stay while the device comes and goes, and free what they hold at last.
+# stays_held HOW: users stay while the device comes and goes, and free what they hold at last.
 stays_held()
 {
 	local holder status=0
 
-	coproc holder { "$helpers/hold" mapped "$accmem"; }
+	coproc holder { "$helpers/hold" "$1" "$accmem"; }
 	read -r _ <&"${holder[0]}"
 	unbind "$iv" && bind_pci "$iv" || status=$?
 	"$helpers/hold" populate "$accmem" $((32 << 20)) >/dev/null ||
@@ -245,7 +245,8 @@ check "bus reset" user reset reset_by "$iv" bus
 check "suspend and resume" user reset sleep_and_wake
 check "an error that is not fatal" harmless_error
 check "a fatal error of the port" user reset fatal_error
-check "a user that stays" stays_held
+check "a user that stays" stays_held mapped
+check "a user that stays, with memory of two cache modes" stays_held modes
 check "a device that imports, and stays" stays_used
 check "bus resets, again and again" again user reset reset_by "$iv" bus
 check "remove and rescan, again and again" again remove_and_rescan

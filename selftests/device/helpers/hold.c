@@ -9,6 +9,7 @@
  *   hold detached PATH	a freed buffer that is still mapped
  *   hold exported PATH	a dma-buf, file and mapping gone
  *   hold imported PATH	an import; the exporter's file and the dma-buf are closed
+ *   hold modes PATH	two buffers of different cache modes
  *   hold used PATH	a mapping of another PCI device that has imported the buffer
  *   hold thread PATH	a context with a buffer, in a process whose first thread has ended
  *   hold pending PATH	a freed buffer that waits for a position of a stream
@@ -18,7 +19,7 @@
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
  *   hold uncached PATH	writes to a write-combining buffer, or prints the errno of ALLOC
  *
- * The first eleven print "held" and stay until their input ends. BYTES is the size of the
+ * The first twelve print "held" and stay until their input ends. BYTES is the size of the
  * buffer, 2 MiB if it is left out. Then open prints "lost" if the device has lost the
  * buffer's memory, else "kept".
  */
@@ -90,6 +91,18 @@ static int leave_export(int fd, const struct accmem_alloc *a, void *p,
 	munmap(p, bytes);
 	close(fd);
 	return dma_buf;
+}
+
+/* Write to a second buffer, of another cache mode than the first one. */
+static void use_uncached(int fd, uint64_t bytes)
+{
+	struct accmem_alloc a = { .length = bytes,
+				  .cache_mode = ACCMEM_CACHE_UC };
+	int err = accmem_ioctl_alloc(fd, &a);
+
+	if (err)
+		fail("ALLOC", -err);
+	memset(accmem_mapped(fd, &a, bytes), 1, bytes);
 }
 
 /* Let another device of the bus import and map a dma-buf, which it keeps. */
@@ -192,6 +205,8 @@ static bool hold(const char *how, const char *path, int fd,
 		accmem_ioctl_free(fd, a->address);
 	} else if (!strcmp(how, "exported")) {
 		leave_export(fd, a, p, bytes);
+	} else if (!strcmp(how, "modes")) {
+		use_uncached(fd, bytes);
 	} else if (!strcmp(how, "used")) {
 		import_by_device(leave_export(fd, a, p, bytes));
 	} else if (!strcmp(how, "imported")) {
