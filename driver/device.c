@@ -451,7 +451,7 @@ bool accmem_device_is_imported(u64 start, u64 size)
 	list_for_each_entry(dev, &devices, link) {
 		found = READ_ONCE(dev->carveouts->gone) &&
 			device_has(dev, start, size) &&
-			accmem_export_is_mapped(&dev->exports);
+			accmem_export_is_used(&dev->exports);
 		if (found)
 			break;
 	}

@@ -47,6 +47,13 @@ static bool pressure_is_notified(const struct accmem_context *ctx)
 	       !ctx->pressure.queried;
 }
 
+/* Return true if the latest query of the context has counted all waiters. */
+static bool pressure_has_seen(const struct accmem_context *ctx)
+{
+	return ctx->pressure.queried &&
+	       ctx->pressure.seen == ctx->account->waiters->nr_shortages;
+}
+
 /*
  * Mark the context as notified: poll() reports it as readable. pressure_signal()
  * follows.
@@ -87,7 +94,8 @@ static bool pressure_scan(struct accmem_waiters *ws,
 	if (!ctx)
 		return false;
 	list_move_tail(&ctx->pressure.link, &ws->pressure_clients);
-	if (pressure_is_wanted(ctx) && !pressure_is_notified(ctx)) {
+	if (pressure_is_wanted(ctx) && !pressure_is_notified(ctx) &&
+	    !pressure_has_seen(ctx)) {
 		pressure_mark(ctx);
 		accmem_context_get(ctx);
 		*notified = ctx;
@@ -235,6 +243,13 @@ static struct eventfd_ctx *pressure_eventfd(const struct accmem_pressure *req)
 	return req->fd == -1 ? NULL : eventfd_ctx_fdget(req->fd);
 }
 
+static void pressure_note_query(struct accmem_pressure_client *client,
+				const struct accmem_waiters *ws)
+{
+	client->queried = true;
+	client->seen = ws->nr_shortages;
+}
+
 /* Execute a request. Return true if the context has to be signalled. */
 static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
 {
@@ -246,7 +261,7 @@ static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
 	else if (req->flags & ACCMEM_PRESSURE_UNREGISTER)
 		pressure_unregister(ctx);
 	else
-		ctx->pressure.queried = true;
+		pressure_note_query(&ctx->pressure, ctx->account->waiters);
 	req->shortfall = accmem_waiters_shortfall(ctx->account, &req->waiting);
 	return notified;
 }

@@ -33,22 +33,17 @@
 #include "memory/clear.h"
 #include "memory/mapping.h"
 
-/* Exchange the kernel mapping with *@io. Return false if the device is gone. */
-static bool frames_set_io(struct accmem_bo *bo, void __iomem **io, u64 size)
+/* Exchange the kernel mapping with *@io. */
+static void frames_set_io(struct accmem_bo *bo, void __iomem **io, u64 size)
 {
 	struct accmem_carveout *cv = bo->cv;
-	bool gone;
 
 	accmem_carveout_lock(cv);
-	gone = READ_ONCE(cv->carveouts->gone);
-	if (!gone) {
-		swap(bo->io, *io);
-		WRITE_ONCE(bo->io_size, size);
-		if (list_empty(&bo->io_link))
-			list_add_tail(&bo->io_link, &cv->kernel_maps);
-	}
+	swap(bo->io, *io);
+	WRITE_ONCE(bo->io_size, size);
+	if (list_empty(&bo->io_link))
+		list_add_tail(&bo->io_link, &cv->kernel_maps);
 	accmem_carveout_unlock(cv);
-	return !gone;
 }
 
 /* Take the kernel mapping, which the caller unmaps, from a buffer object that has one. */
@@ -63,11 +58,7 @@ static void __iomem *frames_take_io(struct accmem_bo *bo)
 	return io;
 }
 
-/*
- * Map the first @size bytes into the kernel. The caller holds @bo->lock, or @bo is
- * private to it. frames_release() undoes the mapping.
- */
-static int frames_map(struct accmem_bo *bo, u64 size)
+static int frames_map_now(struct accmem_bo *bo, u64 size)
 {
 	phys_addr_t phys = accmem_phys_at(bo->cv, bo->run.start);
 	void __iomem *io =
@@ -75,13 +66,25 @@ static int frames_map(struct accmem_bo *bo, u64 size)
 
 	if (!io)
 		return -ENOMEM;
-	if (!frames_set_io(bo, &io, size)) {
-		iounmap(io);
-		return -ENOMEM;
-	}
+	frames_set_io(bo, &io, size);
 	if (io)
 		iounmap(io);
 	return 0;
+}
+
+/*
+ * Map the first @size bytes into the kernel. The caller holds @bo->lock, or @bo is
+ * private to it. frames_release() undoes the mapping. frames_drop() runs when no code is in a
+ * section, so that no mapping is made after it.
+ */
+static int frames_map(struct accmem_bo *bo, u64 size)
+{
+	int section = accmem_section_begin(), err = -ENOMEM;
+
+	if (!READ_ONCE(bo->cv->carveouts->gone))
+		err = frames_map_now(bo, size);
+	accmem_exit(section);
+	return err;
 }
 
 /* Map @bo into the kernel if the mapping ends before @end. -ENXIO beyond the size. */
@@ -216,15 +219,19 @@ static void frames_unmap(u32 cache_mode, void __iomem *io, u64 size)
 static bool frames_release(struct accmem_bo *bo, enum accmem_release which)
 {
 	void __iomem *io;
+	int section;
 	u64 size;
 
 	if (which != ACCMEM_RELEASE_ALL || !READ_ONCE(bo->io_size))
 		return false;
+	/* In a section: frames_drop() finds the mapping, or it is gone before. */
+	section = accmem_section_begin();
 	accmem_carveout_lock(bo->cv);
 	size = bo->io_size;
 	io = frames_take_io(bo);
 	accmem_carveout_unlock(bo->cv);
 	frames_unmap(bo->cache_mode, io, size);
+	accmem_exit(section);
 	return false;
 }
 

@@ -29,7 +29,7 @@ struct accmem_buffer *accmem_import(struct accmem_context *ctx,
 /* revoke.c */
 unsigned int accmem_export_revoke(struct accmem_exports *exports, int error,
 				  ktime_t deadline);
-bool accmem_export_is_mapped(struct accmem_exports *exports);
+bool accmem_export_is_used(struct accmem_exports *exports);
 void accmem_export_resume(struct accmem_exports *exports);
 
 /* show.c */

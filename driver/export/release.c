@@ -89,6 +89,8 @@ static void release_end(struct accmem_export *export)
 {
 	if (release_waits(export))
 		return;
+	/* The export may have the last reference to the device. */
+	atomic_dec(&export->exports->nr_waiting);
 	accmem_export_free(export);
 	module_put(THIS_MODULE);
 }
@@ -113,6 +115,7 @@ void accmem_export_release(struct dma_buf *dma_buf)
 	struct accmem_export *export = dma_buf->priv;
 
 	WARN_ON_ONCE(atomic_read(&export->nr_mapped));
+	atomic_inc(&export->exports->nr_waiting);
 	if (export->id)
 		xa_erase(&export->exports->xa, export->id);
 	/* The dma-buf holds a reference to the module until this function returns. */

@@ -126,24 +126,24 @@ unsigned int accmem_export_revoke(struct accmem_exports *exports, int error,
 }
 
 /**
- * accmem_export_is_mapped() - check whether importers map memory of a device
+ * accmem_export_is_used() - check whether importers use memory of a device
  * @exports: exports of the device
  *
- * Context: Process context. Takes and releases the lock of the xarray. May sleep.
- * Return: true if an importer has a mapping.
+ * Context: Process context. Takes and releases the dma_resv of each export. May sleep.
+ * Return: true if an importer has a mapping, or a fence that has not signalled.
  */
-bool accmem_export_is_mapped(struct accmem_exports *exports)
+bool accmem_export_is_used(struct accmem_exports *exports)
 {
+	bool used = atomic_read(&exports->nr_waiting);
 	struct accmem_export *export;
 	unsigned long id = 0;
-	bool mapped = false;
 
-	while (!mapped && (export = accmem_export_next(exports, &id))) {
-		mapped = atomic_read(&export->nr_mapped);
+	while (!used && (export = accmem_export_next(exports, &id))) {
+		used = revoke_wait(export, ktime_get());
 		dput(export->dentry);
 		cond_resched();
 	}
-	return mapped;
+	return used;
 }
 
 /**

@@ -439,6 +439,8 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 					  from->size);
 		from->account->memory[cv->index].allocated -= from->size;
 		to->account->memory[cv->index].allocated += from->size;
+		to->cv = cv;
+		to->cache_mode = from->cache_mode;
 		swap(to->io, from->io);
 		swap(to->io_size, from->io_size);
 		if (to->io)
@@ -447,10 +449,8 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 	accmem_carveout_unlock(cv);
 	if (err)
 		return err;
-	to->cv = cv;
 	to->epoch = READ_ONCE(cv->carveouts->epoch) & ~1u;
 	to->size = from->size;
-	to->cache_mode = from->cache_mode;
 	to->run = from->run;
 	accmem_runs_set_one(to);
 	accmem_runs_forget(from);

@@ -31,12 +31,14 @@ struct dma_buf;
  * @next_id: number from which the search for the next free number begins
  * @error: error of new exports after a revocation, or 0; read without a lock
  * @unmapped: woken when the last mapping of a revoked export has gone
+ * @nr_waiting: exports without a dma-buf, whose memory waits for fences of importers
  */
 struct accmem_exports {
 	struct xarray xa;
 	u32 next_id;
 	int error;
 	wait_queue_head_t unmapped;
+	atomic_t nr_waiting;
 };
 
 /**

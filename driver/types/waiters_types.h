@@ -100,6 +100,7 @@ struct accmem_scan {
  *	the lock
  * @nr_starved: number of waiters that are short of memory, not held up by a limit
  * @pressure_seq: serial number of the latest period with @nr_starved above 0
+ * @nr_shortages: how often a waiter has become short of memory
  * @pressure_clients: contexts that are notified of memory pressure
  * @nr_pressure_clients: number of entries in @pressure_clients
  * @notify: notifies the clients
@@ -123,6 +124,7 @@ struct accmem_waiters {
 	u32 reserved_in;
 	unsigned int nr_starved;
 	u64 pressure_seq;
+	u64 nr_shortages;
 	struct list_head pressure_clients;
 	unsigned int nr_pressure_clients;
 	struct work_struct notify;
@@ -218,6 +220,7 @@ struct accmem_waiter {
  * @eventfd: eventfd that each notification increments, or NULL
  * @notified_seq: accmem_waiters.pressure_seq at the latest notification
  * @queried: the context has queried the shortfall since the latest notification
+ * @seen: accmem_waiters.nr_shortages at the latest query
  * @events: number of notifications
  * @poll: callers that poll the file
  *
@@ -229,6 +232,7 @@ struct accmem_pressure_client {
 	struct eventfd_ctx *eventfd;
 	u64 notified_seq;
 	bool queried;
+	u64 seen;
 	u64 events;
 	wait_queue_head_t poll;
 };

@@ -63,6 +63,7 @@ static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 		return false;
 	}
 	w->account->nr_starved++;
+	ws->nr_shortages++;
 	if (!ws->nr_starved++)
 		ws->pressure_seq++;
 	return true;

@@ -85,6 +85,15 @@ stats_are_in_one_file()
 }
 
 # shellcheck disable=SC2317 # check() calls it
+stats_go_to_a_pipe()
+{
+	local lines
+
+	lines=$("${run[@]}" --stats=/dev/stderr /bin/true 2>&1 >/dev/null | grep -c '^accmem-run:')
+	[ "$lines" = 1 ]
+}
+
+# shellcheck disable=SC2317 # check() calls it
 a_name_is_one_word()
 {
 	cp /bin/true "$work/a"$'\n'"b"
@@ -124,6 +133,7 @@ check "no program" says "No such file" 127 "${run[@]}" "$work/none"
 check "no size" says "1X is no size" 125 "${run[@]}" --limit 1X /bin/true
 check "no file of statistics" says "Not a directory" 125 "${run[@]}" --stats=/dev/null/x /bin/true
 check "statistics of programs in several directories" stats_are_in_one_file
+check "statistics to a pipe" stats_go_to_a_pipe
 check "the name of a program is one word" a_name_is_one_word
 check "no number in the environment" says "16M is no number" 0 \
 	env ACCMEM_RUN_THRESHOLD=16M "${run[@]}" /bin/true

@@ -56,7 +56,7 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(1, n);
 	/* one notification until the context reads it */
 	ASSERT_TRUE(put_asleep(&more, variant->path, self->fd, PIECE, 2));
-	/* a waiter sleeps after it has told other contexts of its shortage */
+	/* a waiter sleeps after it has queued the notification, which must not come */
 	ASSERT_TRUE(accmem_until_asleep(&more.tid, PATIENCE_MS));
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));

@@ -156,18 +156,35 @@ static void set_size(const char *name, const char *text)
 	set(name, number);
 }
 
-/* The programs may change their directory, so that they get an absolute path. */
+/*
+ * The programs may change their directory, so that they get an absolute path. A regular file is
+ * opened here once, to find errors. An open and close of a pipe would end its reader.
+ */
 static void set_file(const char *name, const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	char absolute[PATH_MAX];
+	char *directory = *path == '/' ? strdup("") : getcwd(NULL, 0);
+	struct stat st;
+	char *absolute;
+	int fd;
 
-	if (fd < 0 || !realpath(path, absolute)) {
-		fprintf(stderr, "accmem run: %s: %s\n", path, strerror(errno));
+	if (!directory || asprintf(&absolute, "%s%s%s", directory,
+				   *path == '/' ? "" : "/", path) < 0) {
+		perror("accmem run");
 		exit(125);
 	}
-	close(fd);
+	if (stat(path, &st) || S_ISREG(st.st_mode)) {
+		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+			  0666);
+		if (fd < 0) {
+			fprintf(stderr, "accmem run: %s: %s\n", path,
+				strerror(errno));
+			exit(125);
+		}
+		close(fd);
+	}
 	set(name, absolute);
+	free(absolute);
+	free(directory);
 }
 
 static void option(int which, const char *argument)

@@ -1033,7 +1033,7 @@ struct accmem_import_buffer {
  *
  * The call serves memory pools that hold memory which they could free.
  *
- * When a request of another context is about to sleep for lack of memory, the driver
+ * When a request of another context has begun to wait for memory, the driver soon
  * notifies each registered context once: poll() of the device's file reports EPOLLIN,
  * and the eventfd is incremented. The file stays readable, without another notification,
  * until one of these happens:
