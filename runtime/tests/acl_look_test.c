@@ -92,11 +92,9 @@ static int is_late, may_end;
 /* Ends when it may, or after 50 ms, or 20 s if it is given a pointer. */
 static void be_late(void *patient)
 {
-	int i;
+	int left = patient ? 2000 : 5;
 
-	for (i = 0; i < (patient ? 2000 : 5) &&
-		    !__atomic_load_n(&may_end, __ATOMIC_ACQUIRE);
-	     i++)
+	while (left-- && !__atomic_load_n(&may_end, __ATOMIC_ACQUIRE))
 		usleep(10000);
 	__atomic_store_n(&is_late, 1, __ATOMIC_RELEASE);
 }

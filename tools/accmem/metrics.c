@@ -337,7 +337,7 @@ static void print_users(FILE *f, struct snapshot *s)
 	/* Once for each user: the search for a name may ask a server. */
 	for (i = 0; i < nr; i++) {
 		if (s->users[i].uid == UNKNOWN)
-			strcpy(names[i], "other");
+			snprintf(names[i], sizeof(names[i]), "other");
 		else
 			user_text(s->users[i].uid, names[i]);
 	}
