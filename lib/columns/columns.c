@@ -262,6 +262,17 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 	return true;
 }
 
+struct accmem_columns_cta *accmem_columns_next_done(struct accmem_columns *c)
+{
+	struct accmem_columns_cta *cta =
+		list_first_entry_or_null(&c->done, struct accmem_columns_cta,
+					 done);
+
+	if (cta)
+		list_del_init(&cta->done);
+	return cta;
+}
+
 void accmem_columns_reset(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *cta;

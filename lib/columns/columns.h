@@ -475,17 +475,7 @@ void accmem_columns_reset(struct accmem_columns *c);
  * Return: a CTA whose wait is over or that has a reservation to confirm; NULL if the
  * list is empty. Each completion is returned once.
  */
-static inline struct accmem_columns_cta *
-accmem_columns_next_done(struct accmem_columns *c)
-{
-	struct accmem_columns_cta *cta =
-		list_first_entry_or_null(&c->done, struct accmem_columns_cta,
-					 done);
-
-	if (cta)
-		list_del_init(&cta->done);
-	return cta;
-}
+struct accmem_columns_cta *accmem_columns_next_done(struct accmem_columns *c);
 
 /**
  * accmem_columns_next_changed() - remove the first SM from the list of changed SMs
