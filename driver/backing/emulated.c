@@ -303,10 +303,10 @@ static bool emulated_has_failed(struct accmem_bo *bo, unsigned long index,
 }
 
 /*
- * The kernel must not map a folio by an entry of 2 MiB if a granule of it has failed, which the
- * entry would show. Nor if the folio is not aligned in the device address space: the entry would
- * show the start of the folio in the middle of it. A folio that was populated before the memory
- * has an address may be such a folio.
+ * The kernel must not map a folio by an entry of 2 MiB in two cases. If a granule has failed, the
+ * entry would show the granule. If the folio is not aligned in the device address space, as may
+ * happen when the memory was populated before it had an address, the entry would show the start
+ * of the folio at the address of its middle.
  */
 static bool emulated_avoid_huge(struct accmem_bo *bo, unsigned long index,
 				struct folio *folio)
