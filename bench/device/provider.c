@@ -16,7 +16,7 @@
 
 #include "bench.h"
 
-#define PINS 20000
+#define PINS 19200
 #define IMPORTS 2000
 #define PINS_PARAMETER "/sys/module/accmem_test_provider/parameters/pins"
 
@@ -99,14 +99,16 @@ static void measure_faults(void)
 
 /* --- pins ----------------------------------------------------------------- */
 
-static double pin_cost(int fd, uint64_t address, bool fenced)
+/* Return the cost of a part of 4 KiB, where a call pins @parts of them. */
+static double pin_cost(int fd, uint64_t address, unsigned int parts,
+		       bool fenced)
 {
 	int param = open(PINS_PARAMETER, O_WRONLY | O_CLOEXEC), n;
 	uint64_t start;
 	char text[96];
 
-	n = snprintf(text, sizeof(text), "%d %llu 4096 %u %d", fd,
-		     (unsigned long long)address, PINS, fenced);
+	n = snprintf(text, sizeof(text), "%d %llu 4096 %u %u %d", fd,
+		     (unsigned long long)address, PINS, parts, fenced);
 	start = meter_now();
 	if (param < 0 || write(param, text, n) != n)
 		die(errno, PINS_PARAMETER);
@@ -116,15 +118,18 @@ static double pin_cost(int fd, uint64_t address, bool fenced)
 	return (double)(meter_now() - start) / PINS;
 }
 
-/* Measure accmem_pin() and accmem_unpin(), and these with a fence that signals later. */
+/* Measure jobs of one part without a fence and with one, and jobs of 64 parts. */
 static void measure_pins(void)
 {
 	int fd = device_open(&provider);
 	struct accmem_alloc a = buffer_alloc(fd, MIB(1), 0);
 
-	goal_most("pin-unpin", &provider, pin_cost(fd, a.address, false), 750);
-	goal_most("pin-fence-unpin", &provider, pin_cost(fd, a.address, true),
-		  1010);
+	goal_most("pin-unpin", &provider, pin_cost(fd, a.address, 1, false),
+		  800);
+	goal_most("pin-fence-unpin", &provider,
+		  pin_cost(fd, a.address, 1, true), 1060);
+	goal_most("pin-fence-unpin-64", &provider,
+		  pin_cost(fd, a.address, 64, true), 400);
 	close(fd);
 }
 

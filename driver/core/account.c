@@ -479,17 +479,18 @@ int accmem_charge_fence(struct accmem_user *user)
 }
 
 /**
- * accmem_charge_export() - charge a dma-buf or a pin to a user
+ * accmem_charge_exports() - charge dma-bufs or pins to a user
  * @user: user
+ * @nr: number of them
  *
  * With CAP_SYS_RESOURCE the limit does not apply.
  *
  * Context: Process context. May sleep.
  * Return: 0; -EDQUOT if the limit would be exceeded.
  */
-int accmem_charge_export(struct accmem_user *user)
+int accmem_charge_exports(struct accmem_user *user, unsigned int nr)
 {
-	return user_charge(&user->exports, 1,
+	return user_charge(&user->exports, nr,
 			   READ_ONCE(accmem_max_exports_per_user)) ?
 		       0 :
 		       -EDQUOT;
@@ -553,14 +554,15 @@ void accmem_uncharge_fence(struct accmem_user *user)
 }
 
 /**
- * accmem_uncharge_export() - undo accmem_charge_export()
+ * accmem_uncharge_exports() - undo accmem_charge_exports()
  * @user: user
+ * @nr: number that was charged
  *
  * Context: Any context. Does not sleep.
  */
-void accmem_uncharge_export(struct accmem_user *user)
+void accmem_uncharge_exports(struct accmem_user *user, unsigned int nr)
 {
-	atomic64_dec(&user->exports);
+	atomic64_sub(nr, &user->exports);
 }
 
 /**

@@ -231,12 +231,12 @@ export_create_charged(struct accmem_context *ctx,
 	struct accmem_export *export;
 	int err;
 
-	err = accmem_charge_export(user);
+	err = accmem_charge_exports(user, 1);
 	if (err)
 		return ERR_PTR(err);
 	export = export_create(ctx, req);
 	if (IS_ERR(export)) {
-		accmem_uncharge_export(user);
+		accmem_uncharge_exports(user, 1);
 		return export;
 	}
 	accmem_user_get(user);

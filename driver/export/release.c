@@ -78,7 +78,7 @@ static bool release_waits(struct accmem_export *export)
 void accmem_export_free(struct accmem_export *export)
 {
 	accmem_export_drop(export);
-	accmem_uncharge_export(export->user);
+	accmem_uncharge_exports(export->user, 1);
 	accmem_user_put(export->user);
 	dma_resv_fini(&export->resv);
 	kfree(export);

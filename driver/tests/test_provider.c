@@ -171,8 +171,12 @@ static const struct kernel_param_ops resume_ops = { .set = resume_set };
 module_param_cb(revoke, &revoke_ops, NULL, 0200);
 module_param_cb(resume, &resume_ops, NULL, 0200);
 
-/* Fence of the pin, which a test signals. */
-static struct accmem_extent *extent;
+#define PARTS_MAX 8 /* of the parameter pin */
+
+/* The pins of a test, and the fence that ends them, which the test signals. */
+static struct accmem_pins *pins;
+static struct accmem_part parts[PARTS_MAX];
+static unsigned int nr_parts;
 static struct job *pin_job;
 
 /* Return the context of the caller's descriptor @fd, with a reference. */
@@ -188,35 +192,55 @@ static struct accmem_context *pin_context(int fd)
 	return ctx;
 }
 
-/* FD ADDRESS SIZE: pin memory of the caller, for writing. */
+/* Read pairs of an address and a size. Return their number. */
+static int parts_read(const char *text)
+{
+	unsigned int n = 0;
+	int length;
+
+	while (n < PARTS_MAX && sscanf(text, "%llu %llu%n", &parts[n].address,
+				       &parts[n].size, &length) == 2) {
+		parts[n++].write = true;
+		text += length;
+	}
+	return n;
+}
+
+/* FD [ADDRESS SIZE]...: pin memory of the caller, for writing. */
 static int pin_set(const char *text, const struct kernel_param *kp)
 {
-	struct accmem_extent *pinned;
 	struct accmem_context *ctx;
-	u64 address, size;
-	int fd;
+	struct accmem_pins *pinned;
+	int fd, length;
 
-	if (sscanf(text, "%d %llu %llu", &fd, &address, &size) != 3)
+	if (sscanf(text, "%d%n", &fd, &length) != 1)
 		return -EINVAL;
-	if (!provider || extent)
+	if (!provider || pins)
 		return -EBUSY;
 	ctx = pin_context(fd);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
-	pinned = accmem_pin(ctx, address, size, true);
+	nr_parts = parts_read(text + length);
+	pinned = accmem_pin(ctx, parts, nr_parts);
 	accmem_context_put(ctx);
 	if (IS_ERR(pinned))
 		return PTR_ERR(pinned);
-	extent = pinned;
+	pins = pinned;
 	return 0;
 }
 
+/* The physical address and the size of each part */
 static int pin_get(char *text, const struct kernel_param *kp)
 {
-	return extent ? sprintf(text, "%llu %llu\n",
-				(u64)starts[extent->range] + extent->offset,
-				extent->size) :
-			sprintf(text, "none\n");
+	unsigned int i;
+	int length = 0;
+
+	for (i = 0; pins && i < nr_parts; i++)
+		length += sysfs_emit_at(
+			text, length, "%llu %llu\n",
+			(u64)starts[parts[i].range] + parts[i].offset,
+			parts[i].size);
+	return length ?: sysfs_emit(text, "none\n");
 }
 
 static struct job *pin_job_create(void)
@@ -240,7 +264,7 @@ static void pin_job_end(struct job *job)
 	dma_fence_put(&job->fence);
 }
 
-/* now, fence: end the pin at once, or with a fence; signal: signal that fence. */
+/* now, fence: end the pins at once, or with a fence; signal: signal that fence. */
 static int unpin_set(const char *text, const struct kernel_param *kp)
 {
 	bool later = sysfs_streq(text, "fence");
@@ -250,15 +274,15 @@ static int unpin_set(const char *text, const struct kernel_param *kp)
 		pin_job = NULL;
 		return 0;
 	}
-	if (!extent || pin_job)
+	if (!pins || pin_job)
 		return -EINVAL;
 	if (later) {
 		pin_job = pin_job_create();
 		if (!pin_job)
 			return -ENOMEM;
 	}
-	accmem_unpin(extent, later ? &pin_job->fence : NULL);
-	extent = NULL;
+	accmem_unpin(pins, later ? &pin_job->fence : NULL);
+	pins = NULL;
 	return 0;
 }
 
@@ -271,23 +295,30 @@ static const struct kernel_param_ops unpin_ops = { .set = unpin_set };
 
 #define PINS_OF_A_FENCE 64
 
-/* Pin and unpin memory @nr times; with @fenced, a fence ends 64 pins. */
-static int pins_run(struct accmem_context *ctx, u64 address, u64 size,
-		    unsigned int nr, bool fenced)
+/* A measurement by bench/device */
+struct pins_run {
+	struct accmem_context *ctx;
+	struct accmem_part *parts; /* of one call */
+	unsigned int nr_parts;
+	unsigned int nr; /* parts in all */
+	bool fenced; /* a fence ends PINS_OF_A_FENCE parts */
+};
+
+static int pins_run(const struct pins_run *run)
 {
-	struct accmem_extent *pinned;
+	struct accmem_pins *pinned;
 	struct job *job = NULL;
 	unsigned int i;
 	int err = 0;
 
-	for (i = 0; i < nr && !err; i++) {
-		if (fenced && i % PINS_OF_A_FENCE == 0) {
+	for (i = 0; i < run->nr && !err; i += run->nr_parts) {
+		if (run->fenced && i % PINS_OF_A_FENCE == 0) {
 			pin_job_end(job);
 			job = pin_job_create();
 			if (!job)
 				return -ENOMEM;
 		}
-		pinned = accmem_pin(ctx, address, size, true);
+		pinned = accmem_pin(run->ctx, run->parts, run->nr_parts);
 		err = PTR_ERR_OR_ZERO(pinned);
 		if (!err)
 			accmem_unpin(pinned, job ? &job->fence : NULL);
@@ -296,24 +327,48 @@ static int pins_run(struct accmem_context *ctx, u64 address, u64 size,
 	return err;
 }
 
-/* FD ADDRESS SIZE NUMBER FENCED: pin and unpin NUMBER times, for bench/device. */
+/* Pin the part [@address, @address + @size), so often that a call has @run->nr_parts parts. */
+static int pins_run_on(struct pins_run *run, u64 address, u64 size)
+{
+	unsigned int i;
+	int err;
+
+	run->parts = kcalloc(run->nr_parts, sizeof(*run->parts), GFP_KERNEL);
+	if (!run->parts)
+		return -ENOMEM;
+	for (i = 0; i < run->nr_parts; i++)
+		run->parts[i] = (struct accmem_part){
+			.address = address,
+			.size = size,
+			.write = true,
+		};
+	err = pins_run(run);
+	kfree(run->parts);
+	return err;
+}
+
+/*
+ * FD ADDRESS SIZE NUMBER PARTS FENCED: pin and unpin NUMBER parts, PARTS with each call, for
+ * bench/device.
+ */
 static int pins_set(const char *text, const struct kernel_param *kp)
 {
-	struct accmem_context *ctx;
-	unsigned int nr, fenced;
+	struct pins_run run;
+	unsigned int fenced;
 	u64 address, size;
 	int fd, err;
 
-	if (sscanf(text, "%d %llu %llu %u %u", &fd, &address, &size, &nr,
-		   &fenced) != 5)
+	if (sscanf(text, "%d %llu %llu %u %u %u", &fd, &address, &size, &run.nr,
+		   &run.nr_parts, &fenced) != 6 || !run.nr_parts)
 		return -EINVAL;
 	if (!provider)
 		return -ENODEV;
-	ctx = pin_context(fd);
-	if (IS_ERR(ctx))
-		return PTR_ERR(ctx);
-	err = pins_run(ctx, address, size, nr, fenced);
-	accmem_context_put(ctx);
+	run.fenced = fenced;
+	run.ctx = pin_context(fd);
+	if (IS_ERR(run.ctx))
+		return PTR_ERR(run.ctx);
+	err = pins_run_on(&run, address, size);
+	accmem_context_put(run.ctx);
 	return err;
 }
 
@@ -441,8 +496,8 @@ err_jobs:
 
 static void __exit test_provider_exit(void)
 {
-	if (extent)
-		accmem_unpin(extent, NULL);
+	if (pins)
+		accmem_unpin(pins, NULL);
 	accmem_provider_unregister(provider);
 	WRITE_ONCE(revoked, true);
 	platform_device_unregister(pdev);

@@ -21,6 +21,7 @@
 #include <uapi/linux/accmem.h>
 
 struct accmem_context;
+struct accmem_pins;
 struct accmem_provider;
 struct device;
 struct dma_fence;
@@ -31,6 +32,7 @@ struct pci_dev;
 #define ACCMEM_MAX_PROVIDERS \
 	16 /* devices, with removed ones that programs still hold */
 #define ACCMEM_MAX_RANGES 8 /* ranges of a device */
+#define ACCMEM_MAX_PARTS 1024 /* parts that one call of accmem_pin() pins */
 
 /**
  * enum accmem_range_flags - properties of a range
@@ -124,15 +126,19 @@ enum accmem_revoke_why {
 };
 
 /**
- * struct accmem_extent - where pinned memory of a program lies
- * @range: number of the range: 0 for the range that was added first
- * @offset: offset in the range, in bytes
- * @size: size in bytes
+ * struct accmem_part - a part of a program's memory, for accmem_pin()
+ * @address: device address inside a buffer
+ * @size: size in bytes, not 0; the bytes lie in that buffer, or in its page of small buffers
+ * @write: true if the device will write to the part
+ * @range: out: number of the range where the part lies: 0 for the range that was added first
+ * @offset: out: offset in the range, in bytes
  */
-struct accmem_extent {
+struct accmem_part {
+	u64 address;
+	u64 size;
+	bool write;
 	unsigned int range;
 	u64 offset;
-	u64 size;
 };
 
 struct accmem_provider *
@@ -151,8 +157,8 @@ void accmem_provider_unregister(struct accmem_provider *provider);
 struct accmem_context *
 accmem_context_from_file(struct accmem_provider *provider, struct file *file);
 void accmem_context_put(struct accmem_context *ctx);
-struct accmem_extent *accmem_pin(struct accmem_context *ctx, u64 address,
-				 u64 size, bool write);
-void accmem_unpin(struct accmem_extent *extent, struct dma_fence *fence);
+struct accmem_pins *accmem_pin(struct accmem_context *ctx,
+			       struct accmem_part *parts, unsigned int nr);
+void accmem_unpin(struct accmem_pins *pins, struct dma_fence *fence);
 
 #endif /* _LINUX_ACCMEM_PROVIDER_H */

@@ -21,14 +21,16 @@ void accmem_buddy_mark_held(struct accmem_buddy *range, u64 offset, u64 size,
 {
 	struct buddy *b = buddy_of(range);
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
-	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT, target = dirty ? n : 0, marked;
 	unsigned int level;
 
 	if (!dirty_is_part(b, offset, size))
 		return;
 	level = map_level(&b->dirty, lo, lo + n);
-	b->nr_dirty -= map_count_at(&b->dirty, level, lo, lo + n);
-	b->nr_dirty += dirty ? n : 0;
+	marked = map_count_at(&b->dirty, level, lo, lo + n);
+	if (marked == target)
+		return;
+	b->nr_dirty += target - marked;
 	map_set(&b->dirty, level, lo, lo + n, dirty);
 }
 

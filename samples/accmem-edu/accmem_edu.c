@@ -193,21 +193,19 @@ static const struct accmem_provider_ops edu_ops = {
 static struct dma_fence *edu_copy_pinned(struct accmem_context *ctx,
 					 const struct accmem_edu_copy *req)
 {
-	struct accmem_extent *to, *from;
+	struct accmem_part parts[] = {
+		{ .address = req->to, .size = req->size, .write = true },
+		{ .address = req->from, .size = req->size },
+	};
+	struct accmem_pins *pins;
 	struct dma_fence *fence;
 
-	to = accmem_pin(ctx, req->to, req->size, true);
-	if (IS_ERR(to))
-		return ERR_CAST(to);
-	from = accmem_pin(ctx, req->from, req->size, false);
-	if (IS_ERR(from)) {
-		accmem_unpin(to, NULL);
-		return ERR_CAST(from);
-	}
-	fence = edu_copy(edu.start + to->offset, edu.start + from->offset,
-			 req->size, EDU_PART);
-	accmem_unpin(to, IS_ERR(fence) ? NULL : fence);
-	accmem_unpin(from, IS_ERR(fence) ? NULL : fence);
+	pins = accmem_pin(ctx, parts, ARRAY_SIZE(parts));
+	if (IS_ERR(pins))
+		return ERR_CAST(pins);
+	fence = edu_copy(edu.start + parts[0].offset,
+			 edu.start + parts[1].offset, req->size, EDU_PART);
+	accmem_unpin(pins, IS_ERR(fence) ? NULL : fence);
 	return fence;
 }
 

@@ -53,7 +53,8 @@ program()
 reserved_range
 check "a device of ordinary memory beside it" reload emulated=16M host=16M
 tests none 0 no_old_bytes copied kept lost wait_ends pin_holds \
-	pin_ends_with_its_fence pin_refused pin_outlives_the_program
+	pin_ends_with_its_fence pin_of_many_parts pin_all_parts_or_none \
+	pin_of_most_parts pin_limit pin_refused pin_outlives_the_program
 tests works 0 no_old_bytes copied engine_was_used kept lost
 tests refuses 0 no_old_bytes copied
 tests fails 0 no_old_bytes copied

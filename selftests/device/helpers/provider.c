@@ -315,6 +315,125 @@ TEST_F(provider, pin_outlives_the_program)
 	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
 }
 
+/* pins two parts with one call */
+static int pin_two(int fd, uint64_t first, uint64_t second, uint64_t size)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%d %llu %llu %llu %llu", fd,
+		 (unsigned long long)first, (unsigned long long)size,
+		 (unsigned long long)second, (unsigned long long)size);
+	return driver("pin", text);
+}
+
+/* each part is told its place, and one fence ends all parts */
+TEST_F(provider, pin_of_many_parts)
+{
+	int64_t capacity = accmem_sysfs(DEVICE, "capacity");
+	unsigned long long at[2], size[2];
+	struct accmem_alloc b;
+	char text[128] = "";
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &self->a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &b));
+	ASSERT_EQ(0, pin_two(self->fd, self->a.address + 4096, b.address, 8192));
+	ASSERT_LE(0, accmem_read_file(PARAMETERS "pin", text, sizeof(text)));
+	ASSERT_EQ(4, sscanf(text, "%llu %llu %llu %llu", &at[0], &size[0],
+			    &at[1], &size[1]));
+	EXPECT_EQ(8192, size[0]);
+	EXPECT_EQ(8192, size[1]);
+	EXPECT_EQ(b.address - self->a.address - 4096, at[1] - at[0]);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, driver("unpin", "fence"));
+	usleep(50000);
+	EXPECT_GE(capacity - (int64_t)MIB(3),
+		  accmem_sysfs(DEVICE, "free_bytes"));
+	ASSERT_EQ(0, driver("unpin", "signal"));
+	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
+}
+
+/* if one part cannot be pinned, none stays pinned */
+TEST_F(provider, pin_all_parts_or_none)
+{
+	int64_t capacity = accmem_sysfs(DEVICE, "capacity");
+	uint64_t end;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
+					ACCMEM_ALLOC_RESIZABLE, &self->a));
+	end = self->a.address + MIB(2);
+	EXPECT_EQ(-ENOENT, pin_two(self->fd, self->a.address, end + MIB(1),
+				   4096));
+	EXPECT_EQ(-ERANGE, pin_two(self->fd, self->a.address, end - 4096,
+				   8192));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address, MIB(1), 0,
+					  NULL));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
+}
+
+/* pins and unpins @nr parts, @parts with a call; @param is the parameter; 0 or -errno */
+static int pin_often(int param, int fd, uint64_t address, unsigned int nr,
+		     unsigned int parts, bool fenced)
+{
+	char text[128];
+	int n = snprintf(text, sizeof(text), "%d %llu 4096 %u %u %d", fd,
+			 (unsigned long long)address, nr, parts, fenced);
+
+	return write(param, text, n) == n ? 0 : -errno;
+}
+
+/* one part to the most, and one more */
+TEST_F(provider, pin_of_most_parts)
+{
+	static const unsigned int counts[] = { 1, 2, 63, 64, 65, 1024 };
+	int param = open(PARAMETERS "pins", O_WRONLY);
+	uint64_t at;
+	unsigned int i;
+
+	ASSERT_LE(0, param);
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &self->a));
+	at = self->a.address;
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		EXPECT_EQ(0, pin_often(param, self->fd, at, 4 * counts[i],
+				       counts[i], false));
+		EXPECT_EQ(0, pin_often(param, self->fd, at, 4 * counts[i],
+				       counts[i], true));
+	}
+	EXPECT_EQ(-E2BIG, pin_often(param, self->fd, at, 1025, 1025, false));
+	close(param);
+}
+
+/* only root opens the parameter */
+static int pin_to_limit(void *param)
+{
+	struct accmem_alloc a = {};
+	int fd = accmem_dev_open(DEVICE, O_RDWR), pins = *(int *)param;
+
+	if (fd < 0 || accmem_alloc_bytes(fd, MIB(2), 0, &a))
+		return 1;
+	if (pin_often(pins, fd, a.address, 8, 8, false))
+		return 2;
+	if (pin_often(pins, fd, a.address, 9, 9, false) != -EDQUOT)
+		return 3;
+	return pin_often(pins, fd, a.address, 8, 8, true) ? 4 : 0;
+}
+
+/* each part is charged, and all of them are uncharged */
+TEST_F(provider, pin_limit)
+{
+	int64_t limit = accmem_param("max_exports_per_user");
+	int param = open(PARAMETERS "pins", O_WRONLY);
+
+	ASSERT_LE(0, param);
+	ASSERT_EQ(0, chmod(DEVICE, 0666));
+	ASSERT_EQ(0, accmem_param_set("max_exports_per_user", 8));
+	EXPECT_EQ(0, accmem_as_user(4321, pin_to_limit, &param));
+	EXPECT_EQ(0, accmem_param_set("max_exports_per_user", limit));
+	ASSERT_EQ(0, chmod(DEVICE, 0600));
+	close(param);
+}
+
 static int remove_driver(void)
 {
 	return syscall(SYS_delete_module, "accmem_test_provider", O_NONBLOCK) ?
