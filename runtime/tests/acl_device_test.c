@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <accmem_pool.h>
+
 #include "acl_tests.h"
 
 #define LENGTH (8 * MIB)
@@ -75,6 +77,63 @@ static void finalize_closes_devices_without_init(void)
 	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
 }
+
+/* A free opens no device, and leaves no error where it succeeds. */
+static void a_free_opens_no_device(void)
+{
+	void *p;
+
+	CHECK_EQ(aclInit(NULL), 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	p = acl_new(100, 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	CHECK_EQ(aclFinalize(), 0);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	/* no device is open that it would close */
+	CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+}
+
+/* Memory of a pool that the program has created beside ACL is not ACL's. */
+static void memory_of_other_pools_is_unregistered(void)
+{
+	aclrtPtrAttributes attributes;
+	struct accmem_pool_block block;
+	struct accmem_context *ctx;
+	struct accmem_pool *pool;
+	void *p;
+
+	CHECK_EQ(accmem_open(NULL, &ctx), 0);
+	CHECK_EQ(accmem_pool_create(ctx, NULL, &pool), 0);
+	p = accmem_pool_malloc(pool, MIB);
+	CHECK(p);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtPointerGetAttributes(p, &attributes), 0);
+	CHECK_EQ(attributes.location.type,
+		 ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(accmem_pool_lookup(pool, p, &block), 0);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	accmem_pool_destroy(pool);
+	accmem_close(ctx);
+}
+
+#ifdef FAKE_DEVICE
+/* A thread without a device, whose usual one is not there, has used another one. */
+static void no_error_is_left_where_nothing_failed(void)
+{
+	void *p;
+
+	fake_second = true;
+	aclrtGetLastError(ACL_RT_THREAD_LEVEL);
+	fake_gone = true;
+	CHECK_EQ(aclrtMallocHost(&p, 100), 0);
+	fake_gone = false;
+	CHECK_EQ(aclrtGetLastError(ACL_RT_THREAD_LEVEL), 0);
+	CHECK_EQ(aclrtFreeHost(p), 0);
+	fake_second = false;
+}
+#endif
 
 static void a_device_tells_its_memory(void)
 {
@@ -565,6 +624,11 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(devices_are_set_and_reset),
 		ROW(finalize_closes_devices_without_init),
+		ROW(a_free_opens_no_device),
+		ROW(memory_of_other_pools_is_unregistered),
+#ifdef FAKE_DEVICE
+		ROW(no_error_is_left_where_nothing_failed),
+#endif
 		ROW(a_device_tells_its_memory),
 		ROW(peers_are_other_devices),
 		ROW(contexts_keep_a_device_open),

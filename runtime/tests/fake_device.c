@@ -98,6 +98,11 @@ static void new_file(ino_t inode)
 		device->nr_files++;
 }
 
+int __wrap_access(const char *path, int mode)
+{
+	return is_device(path) ? 0 : __real_access(path, mode);
+}
+
 int __wrap_open64(const char *path, int flags, ...)
 {
 	int fd;
@@ -166,6 +171,7 @@ static int do_stream(struct fake_stream *stream, unsigned long command,
 	if (command == ACCMEM_IOC_STREAM_QUERY) {
 		query->reached = stream->reached;
 		query->state = 0;
+		query->id = stream - device->streams + 1;
 		return 0;
 	}
 	if (command != ACCMEM_IOC_STREAM_SIGNAL)

@@ -54,7 +54,9 @@ void fake_wait_for(uint64_t bytes);
 uint64_t fake_calls(void);
 
 /* The linker's names for the C library's calls and for what replaces them. */
+int __real_access(const char *path, int mode);
 int __real_open64(const char *path, int flags, ...);
+int __wrap_access(const char *path, int mode);
 int __wrap_open64(const char *path, int flags, ...);
 int __real_close(int fd);
 int __wrap_close(int fd);

@@ -17,18 +17,30 @@
 /**
  * struct acl_context - a context
  * @device: number of its device
+ * @id: number of the context, which no other context of the process has had; 0 for the own
+ *	context of a device
  * @next: next in @contexts
  */
 struct acl_context {
 	int32_t device;
+	uint64_t id;
 	struct acl_context *next;
 };
 
 static struct acl_context *contexts; /* contexts that programs have created */
 static struct acl_context own[ACL_MAX_DEVICES];
+static uint64_t last_id;
 
 /* The calling thread's context, maybe destroyed; NULL before the thread sets a device. */
 static __thread struct acl_context *current;
+/* Its number: a later context may have the same address. */
+static __thread uint64_t current_id;
+
+static void context_select(struct acl_context *context)
+{
+	current = context;
+	current_id = context->id;
+}
 
 static struct acl_context **context_find(const struct acl_context *context)
 {
@@ -78,7 +90,7 @@ void accmem_acl_contexts_free(int32_t device)
 void accmem_acl_context_select(int32_t device)
 {
 	own[device].device = device;
-	current = &own[device];
+	context_select(&own[device]);
 }
 
 int32_t accmem_acl_context_device(const struct acl_context *context)
@@ -111,10 +123,10 @@ aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
 	device = accmem_acl_device_open_locked(deviceId, &error);
 	if (device) {
 		device->contexts++;
-		*new = (struct acl_context){ deviceId, contexts };
+		*new = (struct acl_context){ deviceId, ++last_id, contexts };
 		contexts = new;
 		accmem_acl_device_select(deviceId);
-		current = new;
+		context_select(new);
 		*context = new;
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
@@ -132,7 +144,7 @@ aclError aclrtSetCurrentContext(aclrtContext context)
 	is_valid = context_is_valid(new);
 	if (is_valid) {
 		accmem_acl_device_select(new->device);
-		current = new;
+		context_select(new);
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
 	return is_valid ? ACL_SUCCESS : context_unknown();
@@ -146,7 +158,8 @@ aclError aclrtGetCurrentContext(aclrtContext *context)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "context is NULL");
 	pthread_mutex_lock(&accmem_acl_devices_lock);
-	is_valid = current && context_is_valid(current);
+	is_valid = current && context_is_valid(current) &&
+		   current->id == current_id;
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
 	if (!is_valid)
 		return accmem_acl_fail(ACL_ERROR_RT_CONTEXT_NULL,

@@ -20,6 +20,7 @@
 #include "acl/fork.h"
 #include "acl/locks.h"
 #include "core/call.h"
+#include "core/context.h"
 #include "core/util.h"
 #include "pool/pool.h"
 
@@ -125,6 +126,11 @@ struct acl_device *accmem_acl_device_current(aclError *error)
 	return accmem_acl_device_open(current, error);
 }
 
+struct acl_device *accmem_acl_device_opened(void)
+{
+	return __atomic_load_n(&devices[current], __ATOMIC_ACQUIRE);
+}
+
 int32_t accmem_acl_device_of(const struct accmem_pool *pool)
 {
 	int32_t id;
@@ -134,6 +140,14 @@ int32_t accmem_acl_device_of(const struct accmem_pool *pool)
 		    pool)
 			return id;
 	return -1;
+}
+
+int accmem_acl_device_find_block(const void *pointer,
+				 struct accmem_pool_block *block)
+{
+	int ret = accmem_pool_find(pointer, block);
+
+	return !ret && accmem_acl_device_of(block->pool) < 0 ? -ENOENT : ret;
 }
 
 struct acl_device *accmem_acl_device_unlink(int32_t id)
@@ -164,8 +178,8 @@ aclError aclrtGetDeviceCount(uint32_t *count)
 	if (!count)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "count is NULL");
-	for (id = 1; id < ACL_MAX_DEVICES; id++)
-		if (access(device_path(id, path), F_OK))
+	for (id = 0; id < ACL_MAX_DEVICES; id++)
+		if (access(accmem_device_path(device_path(id, path)), F_OK))
 			break;
 	*count = id;
 	return ACL_SUCCESS;

@@ -17,6 +17,16 @@ struct acl_device *accmem_acl_device_open_locked(int32_t id, aclError *error);
 /* Return the calling thread's device; NULL with the code in @error. In a call. */
 struct acl_device *accmem_acl_device_current(aclError *error);
 
+/* Return the calling thread's device, or NULL if it is not open. In a call. */
+struct acl_device *accmem_acl_device_opened(void);
+
+/*
+ * Find an allocation of a device's pool, as accmem_pool_find(). -ENOENT for an allocation of a
+ * pool that is not of the ACL functions.
+ */
+int accmem_acl_device_find_block(const void *pointer,
+				 struct accmem_pool_block *block);
+
 /* Set the calling thread's device. */
 void accmem_acl_device_select(int32_t id);
 

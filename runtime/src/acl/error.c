@@ -22,6 +22,11 @@ aclError accmem_acl_set_error(aclError error)
 	return error;
 }
 
+void accmem_acl_restore_error(aclError error)
+{
+	last_error = error;
+}
+
 aclError accmem_acl_fail(aclError error, const char *text)
 {
 	accmem_set_last_error("%s", text);

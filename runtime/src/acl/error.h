@@ -8,6 +8,9 @@
 /* Make an error, unless it is of an argument alone, the thread's last one. Returns @error. */
 aclError accmem_acl_set_error(aclError error);
 
+/* Make @error the thread's last one again, which may be ACL_SUCCESS. */
+void accmem_acl_restore_error(aclError error);
+
 /* Set the text of the last error. Returns @error. */
 aclError accmem_acl_fail(aclError error, const char *text);
 

@@ -21,16 +21,19 @@
 	(ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | \
 	 ACL_MEM_ACCESS_USER_SPACE_READONLY)
 
-/* A5, A13: choose the driver's page policy for a policy of ACL. */
-static void set_policy(struct accmem_pool_request *req, uint32_t policy)
+/* A policy with both hints is not in the enumeration, and has no meaning. */
+static bool has_meaning(uint32_t policy)
 {
 	const uint32_t bands = ACL_MEM_TYPE_LOW_BAND_WIDTH |
 			       ACL_MEM_TYPE_HIGH_BAND_WIDTH;
 
-	/* a policy with both hints is not in the enumeration */
-	if ((policy & bands) != bands)
-		policy &= ~(uint32_t)HINTS;
-	switch (policy) {
+	return (policy & bands) != bands;
+}
+
+/* A5, A13: choose the driver's page policy for a policy of ACL. */
+static void set_policy(struct accmem_pool_request *req, uint32_t policy)
+{
+	switch (has_meaning(policy) ? policy & ~(uint32_t)HINTS : policy) {
 	case ACL_MEM_MALLOC_HUGE_FIRST:
 	case ACL_MEM_MALLOC_HUGE_FIRST_P2P:
 		req->page_policy = ACCMEM_PAGE_HUGE_FIRST;
@@ -81,7 +84,8 @@ static void set_hint(const struct acl_device *device,
 static aclError allocate_on(struct acl_device *device, void **devPtr,
 			    size_t size, uint32_t policy, uint32_t flags)
 {
-	const bool read_only = policy & ACL_MEM_ACCESS_USER_SPACE_READONLY;
+	const bool read_only = has_meaning(policy) &&
+			       policy & ACL_MEM_ACCESS_USER_SPACE_READONLY;
 	struct accmem_pool_request req = { .length = size, .flags = flags };
 	aclError error;
 	int ret;
@@ -152,8 +156,7 @@ static aclError free_in(struct accmem_pool *pool, void *pointer)
 static aclError free_device(void *devPtr)
 {
 	struct accmem_pool_block block;
-	struct acl_device *device;
-	aclError error;
+	struct acl_device *device = accmem_acl_device_opened();
 	int ret;
 
 	if (acl_is_host_start(devPtr))
@@ -164,10 +167,9 @@ static aclError free_device(void *devPtr)
 		return ret > 0 ? ACL_SUCCESS :
 				 accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 						 "freed already");
-	device = accmem_acl_device_current(&error);
 	if (device && accmem_pool_address(device->pool, devPtr))
 		return free_in(device->pool, devPtr);
-	if (accmem_pool_find(devPtr, &block))
+	if (accmem_acl_device_find_block(devPtr, &block))
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no allocation is there");
 	return free_in(block.pool, devPtr);
@@ -199,11 +201,15 @@ static int host_map(void **pointer, size_t size)
 static int host_allocate(struct accmem_pool_request *req, void **pointer,
 			 struct accmem_pool **pool)
 {
+	const aclError last = aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL);
 	struct acl_device *device;
 	aclError error;
 	int ret;
 
 	device = accmem_acl_device_current(&error);
+	/* not an error of the caller: there is other memory */
+	if (!device)
+		accmem_acl_restore_error(last);
 	if (device && device->has_host) {
 		ret = accmem_pool_allocate(device->pool, req);
 		*pointer = req->pointer;

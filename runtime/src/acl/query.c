@@ -44,7 +44,7 @@ static const char *side_check(struct acl_side *side, const void *pointer,
 	side->device = covered > 0;
 	if (side->device)
 		return NULL;
-	if (accmem_pool_find(pointer, &side->block)) {
+	if (accmem_acl_device_find_block(pointer, &side->block)) {
 		side->block.pool = NULL;
 		return accmem_pool_has_address(pointer) ?
 			       "no allocation is there" :

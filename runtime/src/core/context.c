@@ -92,7 +92,7 @@ static void unregister_context(struct accmem_context *ctx)
 }
 
 /* secure_getenv(): a set-user-ID program ignores the environment. */
-static const char *device_path(const char *path)
+const char *accmem_device_path(const char *path)
 {
 	if (path)
 		return path;
@@ -129,7 +129,7 @@ static int open_context(const char *path, struct accmem_context **result)
 	if (!ctx)
 		return -ENOMEM;
 
-	ctx->fd = open(device_path(path), O_RDWR | O_CLOEXEC);
+	ctx->fd = open(accmem_device_path(path), O_RDWR | O_CLOEXEC);
 	if (ctx->fd < 0) {
 		ret = -errno;
 		goto free_ctx;
@@ -164,7 +164,7 @@ int accmem_open(const char *path, struct accmem_context **result)
 	int ret = open_context(path, result);
 
 	accmem_cancel_restore(state);
-	return accmem_fail(ret, "device %s", device_path(path));
+	return accmem_fail(ret, "device %s", accmem_device_path(path));
 }
 
 void accmem_close(struct accmem_context *ctx)

@@ -38,6 +38,9 @@ struct accmem_context {
 	struct accmem_context *next;
 };
 
+/* The path of a device: @path, or the usual device if @path is NULL. */
+const char *accmem_device_path(const char *path);
+
 /*
  * Register the fork handlers of contexts, once. A file whose locks are held over calls of
  * a context registers its own fork handlers afterwards. 0 or a negative errno value.
