@@ -102,6 +102,8 @@ void s11_alignment(const sycl::queue &q)
 	check_alignment(allocator<char, Kind>(q), 1);
 }
 
+using type_of_shared = allocator<int, alloc::shared>;
+
 /* S12, S13: what the constructors throw. */
 template <alloc Kind>
 void s12_s13_constructors(const sycl::queue &q)
@@ -262,6 +264,38 @@ void s13_constructors_throw_without_the_kind()
 	s12_s13_constructors<alloc::shared>(q);
 }
 
+#ifdef FAKE_DEVICE
+/* S13: the device of an allocator of host memory has no meaning. */
+void s13_any_device_of_the_context_has_the_kind()
+{
+	static int opened;
+
+	opened = 0;
+	fake_second = true;
+	fake_open_busy = [] { fake_kinds = opened++ > 0; };
+	sycl::device without = sycl::device::from_path(FAKE_DEVICE_PATH);
+	sycl::device with = sycl::device::from_path("/dev/accmem1");
+
+	opened = 0;
+	{
+		sycl::context ctx(std::vector<sycl::device>{ without, with });
+		allocator<int, alloc::host> a(ctx, without), b(ctx, with);
+
+		CHECK_THROWS(type_of_shared(ctx, without),
+			     feature_not_supported);
+		for (auto &each : { a, b }) {
+			allocator<int, alloc::host> some(each);
+			int *p = some.allocate(10);
+
+			CHECK(p);
+			some.deallocate(p, 10);
+		}
+	}
+	fake_open_busy = nullptr;
+	fake_second = false;
+}
+#endif
+
 void s15_allocators_are_equal_if_their_memory_is_the_same()
 {
 	use_kinds(true);
@@ -382,6 +416,9 @@ const struct test tests[] = {
 	TEST(s11_alignment_is_kept_by_rebind),
 	TEST(s12_s13_constructors_throw),
 	TEST(s13_constructors_throw_without_the_kind),
+#ifdef FAKE_DEVICE
+	TEST(s13_any_device_of_the_context_has_the_kind),
+#endif
 	TEST(s15_allocators_are_equal_if_their_memory_is_the_same),
 	TEST(s16_host_and_shared_are_the_hosts_too),
 	TEST(s16_shared_memory_moves_by_itself),

@@ -60,7 +60,7 @@ public:
 	queue_impl(const queue_impl &) = delete;
 	queue_impl &operator=(const queue_impl &) = delete;
 
-	/* Waits for all commands. */
+	/* Waits for all commands, and passes their errors to a handler. */
 	~queue_impl()
 	{
 		lane *last = lane_;
@@ -70,6 +70,8 @@ public:
 			return;
 		}
 		last->worker->finish(ctx_.impl());
+		if (handler_)
+			report(*last->store);
 		delete last;
 	}
 
@@ -112,6 +114,14 @@ public:
 	}
 
 private:
+	/* A destructor cannot pass on what a handler throws. */
+	static void report(error_store &store) noexcept
+	{
+		try {
+			store.report();
+		} catch (...) {
+		}
+	}
 	lane &current()
 	{
 		lane *found = lane_;

@@ -35,6 +35,26 @@ inline const unit &unit_for(usm::alloc kind, const device &dev,
 	return *u;
 }
 
+/* Throws if no device of the context has host allocations. */
+inline void check_host(const context_impl &ctx)
+{
+	for (const unit &u : ctx.units())
+		if (u.device.has(aspect_of(usm::alloc::host)))
+			return;
+	fail(errc::feature_not_supported,
+	     "no device of the context has host allocations");
+}
+
+/* Throws if all requests of a kind would be refused. The device is not that of host memory. */
+inline void check_kind(usm::alloc kind, const device &dev,
+		       const context_impl &ctx)
+{
+	if (kind == usm::alloc::host)
+		check_host(ctx);
+	else
+		unit_for(kind, dev, ctx);
+}
+
 inline void *allocate(const unit &u, usm::alloc kind, std::size_t alignment,
 		      std::size_t bytes)
 {
@@ -51,18 +71,13 @@ inline void *allocate(const unit &u, usm::alloc kind, std::size_t alignment,
 inline void *allocate_host(std::size_t alignment, std::size_t bytes,
 			   const context_impl &ctx)
 {
-	bool any = false;
-
+	check_host(ctx);
 	for (const unit &u : ctx.units()) {
 		if (!u.device.has(aspect_of(usm::alloc::host)))
 			continue;
-		any = true;
 		if (void *p = allocate(u, usm::alloc::host, alignment, bytes))
 			return p;
 	}
-	if (!any)
-		fail(errc::feature_not_supported,
-		     "no device of the context has host allocations");
 	return nullptr;
 }
 

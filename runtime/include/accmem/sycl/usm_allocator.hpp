@@ -41,7 +41,7 @@ public:
 	{
 		if (!ctx.impl()->find(dev))
 			fail(errc::invalid, "the device is not in the context");
-		unit_for(Kind, dev, *ctx.impl());
+		check_kind(Kind, dev, *ctx.impl());
 	}
 	basic_allocator(const queue &q, const property_list &list = {})
 		: basic_allocator(q.get_context(), q.get_device(), list)
