@@ -76,7 +76,7 @@ static int stream_ioctl_query(struct call *call)
 {
 	struct accmem_stream_query *req = &call->data.query;
 
-	if (req->flags || req->reserved)
+	if (req->flags)
 		return -EINVAL;
 	accmem_stream_query(call->stream, req);
 	return stream_ioctl_respond(call);
@@ -161,7 +161,7 @@ static const struct call_op ops[] = {
 	[_IOC_NR(ACCMEM_IOC_STREAM_QUERY) - FIRST] = {
 		.cmd = ACCMEM_IOC_STREAM_QUERY,
 		.size = sizeof(struct accmem_stream_query),
-		.min_size = offsetofend(struct accmem_stream_query, reserved),
+		.min_size = offsetofend(struct accmem_stream_query, id),
 		.run = stream_ioctl_query,
 	},
 	[_IOC_NR(ACCMEM_IOC_STREAM_WAIT) - FIRST] = {

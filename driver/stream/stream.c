@@ -439,7 +439,7 @@ int accmem_stream_check(struct accmem_stream *stream, u64 position)
 /**
  * accmem_stream_query() - report the state of a stream
  * @stream: the stream
- * @query: out: counts, state and error of the stream
+ * @query: out: counts, state, error and number of the stream
  *
  * Context: Process context. Takes and releases stream->lock. Does not sleep.
  */
@@ -453,6 +453,7 @@ void accmem_stream_query(struct accmem_stream *stream,
 	query->state = stream->ended ? ACCMEM_STREAM_ENDED : 0;
 	query->error = stream->error;
 	spin_unlock(&stream->lock);
+	query->id = stream->id;
 }
 
 /**

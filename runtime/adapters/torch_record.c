@@ -36,6 +36,7 @@
  * @retired: of its first use: it has been freed
  * @handle: the stream
  * @fd: descriptor of the stream at the time of the free, or -1 if there is no wait
+ * @id: number of the stream. If the descriptor has another number, the stream has ended.
  * @position: position of it
  */
 struct torch_use {
@@ -47,6 +48,7 @@ struct torch_use {
 	bool retired;
 	const void *handle;
 	int fd;
+	uint64_t id;
 	uint64_t position;
 };
 
@@ -199,7 +201,7 @@ static bool torch_is_busy(const struct torch_use *use)
 	struct accmem_stream_query query;
 
 	return use->fd >= 0 && !accmem_get_stream(use->fd, &query) &&
-	       query.reached < use->position &&
+	       query.id == use->id && query.reached < use->position &&
 	       !(query.state & ACCMEM_STREAM_ENDED);
 }
 
@@ -253,6 +255,23 @@ bool accmem_torch_release_retired(bool all)
 	return any;
 }
 
+/* Take the position of a stream. */
+static int torch_locate(struct accmem_streams *streams, struct torch_use *use)
+{
+	struct accmem_stream_query query;
+	int ret;
+
+	ret = accmem_streams_locate(streams, use->handle, &use->fd,
+				    &use->position);
+	if (ret && ret != -ENODEV)
+		return ret;
+	if (ret || (use->fd >= 0 && accmem_get_stream(use->fd, &query)))
+		use->fd = -1;
+	else if (use->fd >= 0)
+		use->id = query.id;
+	return 0;
+}
+
 /* Take the position of each stream, and put the allocation at the end of the list. */
 static int torch_retire(struct accmem_streams *streams, struct torch_use *first)
 {
@@ -261,11 +280,8 @@ static int torch_retire(struct accmem_streams *streams, struct torch_use *first)
 	int ret;
 
 	for (use = first; use; use = use->peer) {
-		ret = accmem_streams_locate(streams, use->handle, &use->fd,
-					    &use->position);
-		if (ret == -ENODEV)
-			use->fd = -1;
-		else if (ret)
+		ret = torch_locate(streams, use);
+		if (ret)
 			return ret;
 	}
 	first->retired = true;

@@ -205,6 +205,34 @@ static void torch_forgotten_streams_are_not_waited_for(void)
 	CHECK_EQ(torch_give(take_when_free(most, NULL), most), 0);
 }
 
+/* The descriptor of a stream that is gone is another stream's, which is behind. */
+static void torch_other_streams_are_not_waited_for(void)
+{
+	struct accmem_streams *streams = accmem_torch_streams(0);
+	struct accmem_pool_stats stats;
+	uint64_t mark, position;
+	size_t size = 4 * MIB;
+	int fd, other, i;
+	void *p;
+
+	for (i = 0; i < 9; i++)
+		CHECK_EQ(accmem_streams_mark(streams, &names[1], &mark), 0);
+	CHECK_EQ(accmem_streams_mark(streams, &names[0], &mark), 0);
+	p = accmem_torch_alloc(size, 0, &names[0]);
+	CHECK_EQ(accmem_torch_record_stream(p, &names[1]), 0);
+	accmem_torch_free(p, size, 0, &names[0]);
+	CHECK_EQ(accmem_streams_locate(streams, &names[1], &fd, &position), 0);
+	CHECK_EQ(accmem_streams_forget(streams, &names[1]), 0);
+	CHECK_EQ(accmem_streams_locate(streams, &size, &other, &position), 0);
+	CHECK_EQ(fd, other);
+	reach_all(&names[0]);
+	accmem_torch_empty_cache();
+	CHECK_EQ(accmem_torch_get_stats(0, &stats), 0);
+	CHECK_EQ(stats.live_bytes, 0);
+	CHECK_EQ(stats.pending_bytes, 0);
+	CHECK_EQ(accmem_streams_forget(streams, &size), 0);
+}
+
 static void torch_record_stream_knows_allocations(void)
 {
 	char *p = accmem_torch_alloc(5000, 0, NULL);
@@ -474,6 +502,7 @@ int main(void)
 		ROW(torch_free_waits_for_recorded_streams),
 		ROW(torch_last_recorded_stream_may_reuse),
 		ROW(torch_forgotten_streams_are_not_waited_for),
+		ROW(torch_other_streams_are_not_waited_for),
 		ROW(torch_record_stream_knows_allocations),
 		ROW(torch_memory_fraction_is_a_limit),
 		ROW(torch_base_of_an_allocation),

@@ -18,6 +18,7 @@ TEST_F(stream, the_count_only_grows)
 	EXPECT_EQ(0, q.pending);
 	EXPECT_EQ(0, q.state);
 	EXPECT_EQ(0, q.error);
+	EXPECT_EQ(accmem_fdinfo(self->stream, "stream"), (int64_t)q.id);
 	EXPECT_EQ(-ERANGE, stream_signal(self->stream, 0));
 	EXPECT_EQ(0, stream_signal(self->stream, 1));
 	EXPECT_EQ(0, stream_signal(self->stream, 10));

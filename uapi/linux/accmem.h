@@ -1148,7 +1148,8 @@ struct accmem_stream_signal {
  * @state: out: ACCMEM_STREAM_ENDED or 0
  * @error: out: error of the first imported fence that signalled with an error, as a
  *	negative errno value; else 0
- * @reserved: in: 0
+ * @id: out: number of the stream in its context, as in &struct accmem_stream_create. A
+ *	descriptor that was closed and opened again has another number.
  */
 struct accmem_stream_query {
 	__u32 size;
@@ -1158,7 +1159,7 @@ struct accmem_stream_query {
 	__u64 pending;
 	__u32 state;
 	__s32 error;
-	__u64 reserved;
+	__u64 id;
 };
 
 /* Flag of STREAM_WAIT: return EAGAIN instead of sleeping. */
