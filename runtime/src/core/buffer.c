@@ -81,7 +81,8 @@ static int free_and_unmap_locked(struct accmem_context *ctx,
 {
 	int ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
 
-	if (!ret || ret == -ENOENT)
+	/* ENODEV: the device has gone, and its memory with it */
+	if (!ret || ret == -ENOENT || ret == -ENODEV)
 		accmem_unmap_locked(ctx, req->address);
 	return ret;
 }

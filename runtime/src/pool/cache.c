@@ -186,6 +186,8 @@ struct pool_cache *accmem_pool_cache_get(struct accmem_pool *pool)
 		cache->next_of_thread = accmem_pool_caches;
 		accmem_pool_caches = cache;
 	}
+	if (caches_error)
+		return cache;
 	/* the list's first cache has changed, or the list is empty */
 	pthread_setspecific(caches_key, accmem_pool_caches);
 	return cache;

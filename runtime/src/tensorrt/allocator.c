@@ -200,6 +200,16 @@ static uint64_t tensorrt_default_reserve(const struct accmem_tensorrt *a,
 	return reserved < a->sum && wanted <= a->sum - reserved ? wanted : 0;
 }
 
+/* Is there no memory for @length bytes, whatever the reservation is? */
+static bool tensorrt_lacks_memory(const struct accmem_tensorrt *a,
+				  uint64_t length)
+{
+	struct accmem_info info;
+
+	return !accmem_sum_info(accmem_pool_context(a->pool), &info) &&
+	       info.largest_run < length;
+}
+
 /* If there are not enough addresses, try again with a smaller reservation. */
 static int tensorrt_allocate_resizable(struct accmem_tensorrt *a,
 				       struct accmem_pool_request *req)
@@ -215,6 +225,8 @@ static int tensorrt_allocate_resizable(struct accmem_tensorrt *a,
 		ret = accmem_pool_allocate(a->pool, req);
 		if (ret != -ENOMEM)
 			return ret;
+		if (tensorrt_lacks_memory(a, req->length))
+			break;
 		req->reserve /= LARGEST_SHARE;
 	}
 	req->reserve = 0;
