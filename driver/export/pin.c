@@ -80,8 +80,7 @@ static void pins_put(struct accmem_pins *pins)
 
 static void pins_put_work(struct work_struct *work)
 {
-	struct accmem_pins *pins =
-		container_of(work, struct accmem_pins, work);
+	struct accmem_pins *pins = container_of(work, struct accmem_pins, work);
 
 	pins_put(pins);
 	pins_free(pins);
@@ -125,7 +124,8 @@ static int pins_locate(struct accmem_part *part, struct accmem_bo *bo,
 	return 0;
 }
 
-static void pins_mark_dirty(const struct accmem_part *part, struct accmem_bo *bo)
+static void pins_mark_dirty(const struct accmem_part *part,
+			    struct accmem_bo *bo)
 {
 	const struct accmem_run run = { part->offset, part->size };
 

@@ -236,10 +236,10 @@ static int pin_get(char *text, const struct kernel_param *kp)
 	int length = 0;
 
 	for (i = 0; pins && i < nr_parts; i++)
-		length += sysfs_emit_at(
-			text, length, "%llu %llu\n",
-			(u64)starts[parts[i].range] + parts[i].offset,
-			parts[i].size);
+		length += sysfs_emit_at(text, length, "%llu %llu\n",
+					(u64)starts[parts[i].range] +
+						parts[i].offset,
+					parts[i].size);
 	return length ?: sysfs_emit(text, "none\n");
 }
 
@@ -359,7 +359,8 @@ static int pins_set(const char *text, const struct kernel_param *kp)
 	int fd, err;
 
 	if (sscanf(text, "%d %llu %llu %u %u %u", &fd, &address, &size, &run.nr,
-		   &run.nr_parts, &fenced) != 6 || !run.nr_parts)
+		   &run.nr_parts, &fenced) != 6 ||
+	    !run.nr_parts)
 		return -EINVAL;
 	if (!provider)
 		return -ENODEV;

@@ -108,8 +108,7 @@ static void memory_of_other_pools_is_unregistered(void)
 	CHECK(p);
 	CHECK_EQ(aclrtSetDevice(0), 0);
 	CHECK_EQ(aclrtPointerGetAttributes(p, &attributes), 0);
-	CHECK_EQ(attributes.location.type,
-		 ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	CHECK_EQ(attributes.location.type, ACL_MEM_LOCATION_TYPE_UNREGISTERED);
 	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(accmem_pool_lookup(pool, p, &block), 0);
 	CHECK_EQ(accmem_pool_release(pool, p), 0);

@@ -336,7 +336,8 @@ TEST_F(provider, pin_of_many_parts)
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &self->a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &b));
-	ASSERT_EQ(0, pin_two(self->fd, self->a.address + 4096, b.address, 8192));
+	ASSERT_EQ(0,
+		  pin_two(self->fd, self->a.address + 4096, b.address, 8192));
 	ASSERT_LE(0, accmem_read_file(PARAMETERS "pin", text, sizeof(text)));
 	ASSERT_EQ(4, sscanf(text, "%llu %llu %llu %llu", &at[0], &size[0],
 			    &at[1], &size[1]));
@@ -362,10 +363,10 @@ TEST_F(provider, pin_all_parts_or_none)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
 					ACCMEM_ALLOC_RESIZABLE, &self->a));
 	end = self->a.address + MIB(2);
-	EXPECT_EQ(-ENOENT, pin_two(self->fd, self->a.address, end + MIB(1),
-				   4096));
-	EXPECT_EQ(-ERANGE, pin_two(self->fd, self->a.address, end - 4096,
-				   8192));
+	EXPECT_EQ(-ENOENT,
+		  pin_two(self->fd, self->a.address, end + MIB(1), 4096));
+	EXPECT_EQ(-ERANGE,
+		  pin_two(self->fd, self->a.address, end - 4096, 8192));
 	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address, MIB(1), 0,
 					  NULL));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
