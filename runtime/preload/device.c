@@ -14,6 +14,7 @@
 #include <linux/accmem.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,11 +22,14 @@
 
 #define NOT_OPEN (-1)
 #define CLOSED (-2)
+#define FILTERED (-3) /* a seccomp filter may forbid its calls */
 /* The page tables of larger buffers are filled by faults: much of them may stay unused. */
 #define PREFAULT_MAX (32ul << 20)
 
 static atomic_int device_fd = NOT_OPEN;
 static struct stat device_file;
+static pid_t
+	device_owner; /* not the child of a vfork(), which shares the memory */
 
 bool device_is_file(int fd, const struct stat *file)
 {
@@ -35,6 +39,17 @@ bool device_is_file(int fd, const struct stat *file)
 	       st.st_ino == file->st_ino && st.st_rdev == file->st_rdev;
 }
 
+/* Programs expect low numbers to be free, or close them. */
+int device_move_high(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
+	struct rlimit limit;
+
+	if (high < 0 && !getrlimit(RLIMIT_NOFILE, &limit))
+		high = fcntl(fd, F_DUPFD_CLOEXEC, (int)(limit.rlim_cur / 2));
+	return high < 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : high;
+}
+
 static int device_open(void)
 {
 	struct accmem_info info = { .size = sizeof(info) };
@@ -42,7 +57,8 @@ static int device_open(void)
 
 	if (fd < 0)
 		return CLOSED;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
+	device_owner = getpid();
+	high = device_move_high(fd);
 	if (high >= 0) {
 		syscall(SYS_close, fd);
 		fd = high;
@@ -68,23 +84,39 @@ int device_get(void)
 	return device_is_file(fd, &device_file) ? fd : -1;
 }
 
-void device_close(void)
+int device_filter(void)
 {
-	device_fd = CLOSED;
+	int before = device_fd;
+
+	if (before >= 0 && getpid() != device_owner)
+		return before;
+	return atomic_exchange(&device_fd, FILTERED);
+}
+
+void device_unfilter(int before)
+{
+	int filtered = FILTERED;
+
+	atomic_compare_exchange_strong(&device_fd, &filtered, before);
+}
+
+bool device_is_filtered(void)
+{
+	return device_fd == FILTERED;
 }
 
 bool device_is_closed(void)
 {
-	return device_fd == CLOSED;
+	return device_fd == CLOSED || device_fd == FILTERED;
 }
 
-void device_close_inherited(void)
+void device_close_inherited(bool shares_files)
 {
 	int fd = device_fd;
 
-	if (device_is_file(fd, &device_file))
+	if (!shares_files && device_is_file(fd, &device_file))
 		syscall(SYS_close, fd);
-	if (fd != CLOSED)
+	if (!device_is_closed())
 		device_fd = NOT_OPEN;
 }
 
@@ -112,7 +144,7 @@ char *device_alloc(size_t length, size_t alignment, uint64_t *address)
 	if (start != MAP_FAILED && (uintptr_t)start % alignment == 0)
 		return start;
 	if (start != MAP_FAILED)
-		munmap(start, length);
+		preload_unmap(start, length);
 	device_free(req.address);
 	return NULL;
 }

@@ -11,10 +11,13 @@
  * vfork(), posix_spawn() and exec copy nothing.
  *
  * Locking: the lock of the blocks is held from fork_prepare() on, exclusively. So no
- * block is allocated, freed or made ordinary meanwhile.
+ * block is allocated, freed or made ordinary meanwhile. The library is initialised before the
+ * others (-z initfirst). So fork_prepare() runs after the handlers of other libraries, and
+ * fork_child() before them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,7 +83,7 @@ static void fork_drop(void)
 
 	while ((block = heap_next(block))) {
 		if (block->copy)
-			munmap(block->copy, block->length);
+			preload_unmap(block->copy, block->length);
 		block->copy = NULL;
 	}
 }
@@ -91,7 +94,7 @@ void fork_prepare(void)
 	struct block *block = NULL;
 	void *copy;
 
-	heap_lock(true);
+	heap_lock_for_fork();
 	has_failed = false;
 	while (!has_failed && (block = heap_next(block))) {
 		copy = mmap(NULL, block->length, PROT_READ | PROT_WRITE,
@@ -107,7 +110,7 @@ void fork_prepare(void)
 void fork_parent(void)
 {
 	fork_drop();
-	heap_unlock();
+	heap_unlock_parent();
 }
 
 /* Move the copy over the block, so that no page is shared with the parent. */
@@ -121,13 +124,13 @@ static void fork_install_copy(struct block *block)
 			abort();
 		at = end;
 	}
-	munmap(block->copy, block->length);
+	preload_unmap(block->copy, block->length);
 	block->copy = NULL;
 	block->is_on_device = false;
 }
 
 /* A child without its copies ends before the program can see it. */
-void fork_child(void)
+static void fork_start_child(bool shares_files)
 {
 	struct block *block = NULL;
 
@@ -135,9 +138,19 @@ void fork_child(void)
 		_exit(127);
 	while ((block = heap_next(block)))
 		fork_install_copy(block);
-	device_close_inherited();
+	device_close_inherited(shares_files);
 	preload_stats = (struct stats){ 0 };
 	heap_unlock_child();
+}
+
+void fork_child(void)
+{
+	fork_start_child(false);
+}
+
+void fork_child_sharing_files(void)
+{
+	fork_start_child(true);
 }
 
 static void fork_on_other_stack(void)
@@ -170,20 +183,22 @@ static long fork_switch(long (*call)(const long *arguments),
 	swapcontext(&f->here, &f->there);
 	result = f->result;
 	errno = f->error;
-	munmap(f, STACK_SIZE);
+	preload_unmap(f, STACK_SIZE);
 	return result;
 }
 
 long fork_call(long (*call)(const long *arguments), const long *arguments)
 {
-	long child = -1;
+	char *page = (char *)((uintptr_t)&call & -GRANULE);
+	bool is_on_device;
+	long child;
 
-	child = heap_overlaps(&child, 1) ? fork_switch(call, arguments) :
-					   call(arguments);
-	if (child <= 0 || !has_failed)
+	heap_part(page, GRANULE, &is_on_device);
+	child = is_on_device ? fork_switch(call, arguments) : call(arguments);
+	if (!has_failed)
 		return child;
 	has_failed = false;
-	while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+	while (child > 0 && waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	errno = ENOMEM;
 	return -1;

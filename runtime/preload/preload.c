@@ -14,6 +14,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ static struct {
 	int (*madvise)(void *start, size_t length, int advice);
 	void *(*mremap)(void *start, size_t length, size_t new_length,
 			int flags, ...);
+	int (*munmap)(void *start, size_t length);
 	int (*pthread_attr_setstack)(pthread_attr_t *attr, void *stack,
 				     size_t size);
 	int (*prctl)(int option, ...);
@@ -94,6 +96,7 @@ static bool preload_resolve(void)
 	RESOLVE(mprotect);
 	RESOLVE(madvise);
 	RESOLVE(mremap);
+	RESOLVE(munmap);
 	RESOLVE(pthread_attr_setstack);
 	RESOLVE(prctl);
 	RESOLVE(syscall);
@@ -172,7 +175,7 @@ EXPORT void *realloc(void *pointer, size_t size)
 	if (size <= old && size >= old / 2)
 		return pointer;
 	if (size > old && size <= PTRDIFF_MAX)
-		to = heap_alloc(size + size / 4, 1);
+		to = heap_try(size + size / 4, 1);
 	if (!to)
 		to = heap_alloc(size, 1);
 	if (!to && !block)
@@ -273,10 +276,26 @@ bool preload_move(void *from, size_t length, void *target)
 			   target) == target;
 }
 
+void preload_unmap(void *start, size_t length)
+{
+	next.munmap(start, length);
+}
+
+/* The pages that are gone are not copied for a fork any more. */
+EXPORT int munmap(void *start, size_t length)
+{
+	preload_resolve();
+	/* the kernel returns an error for a start in the middle of a page */
+	if ((uintptr_t)start % GRANULE == 0 &&
+	    !heap_make_ordinary(start, length, HEAP_UNMAP))
+		return -1;
+	return next.munmap(start, length);
+}
+
 EXPORT int mprotect(void *start, size_t length, int protection)
 {
 	preload_resolve();
-	if (!heap_make_ordinary(start, length))
+	if (!heap_make_ordinary(start, length, HEAP_KEEP))
 		return -1;
 	return next.mprotect(start, length, protection);
 }
@@ -305,17 +324,40 @@ static bool preload_is_hint(int advice)
 	return false;
 }
 
+/* Give a hint for the parts of the range that are not on the device. */
+static int preload_hint(char *start, size_t length, int advice)
+{
+	bool is_on_device;
+	size_t part;
+	int ret = 0;
+
+	do {
+		part = heap_part(start, length, &is_on_device);
+		if (!is_on_device && next.madvise(start, part, advice))
+			ret = -1;
+		start += part;
+		length -= part;
+	} while (length);
+	return ret;
+}
+
+static bool preload_drops_bytes(int advice)
+{
+	return advice == MADV_DONTNEED || advice == MADV_FREE;
+}
+
 EXPORT int madvise(void *start, size_t length, int advice)
 {
 	preload_resolve();
 	/* the kernel returns an error for a start in the middle of a page */
-	if ((uintptr_t)start % GRANULE == 0) {
-		if (preload_is_hint(advice) && heap_overlaps(start, length))
-			return 0;
-		if (!preload_is_hint(advice) &&
-		    !heap_make_ordinary(start, length))
-			return -1;
-	}
+	if ((uintptr_t)start % GRANULE)
+		return next.madvise(start, length, advice);
+	if (preload_is_hint(advice))
+		return preload_hint(start, length, advice);
+	if (!heap_make_ordinary(start, length,
+				preload_drops_bytes(advice) ? HEAP_DROP :
+							      HEAP_KEEP))
+		return -1;
 	return next.madvise(start, length, advice);
 }
 
@@ -329,8 +371,9 @@ EXPORT void *mremap(void *start, size_t length, size_t new_length, int flags,
 	target = va_arg(args, void *);
 	va_end(args);
 	preload_resolve();
-	if (!heap_make_ordinary(start, length) ||
-	    (flags & MREMAP_FIXED && !heap_make_ordinary(target, new_length)))
+	if (!heap_make_ordinary(start, length, HEAP_KEEP) ||
+	    (flags & MREMAP_FIXED &&
+	     !heap_make_ordinary(target, new_length, HEAP_KEEP)))
 		return MAP_FAILED;
 	return next.mremap(start, length, new_length, flags, target);
 }
@@ -339,7 +382,7 @@ EXPORT void *mremap(void *start, size_t length, size_t new_length, int flags,
 EXPORT int pthread_attr_setstack(pthread_attr_t *attr, void *stack, size_t size)
 {
 	preload_resolve();
-	return heap_make_ordinary(stack, size) ?
+	return heap_make_ordinary(stack, size, HEAP_KEEP) ?
 		       next.pthread_attr_setstack(attr, stack, size) :
 		       ENOMEM;
 }
@@ -348,6 +391,7 @@ EXPORT int pthread_attr_setstack(pthread_attr_t *attr, void *stack, size_t size)
 EXPORT int prctl(int option, ...)
 {
 	unsigned long a[4];
+	int before, ret;
 	va_list args;
 	size_t i;
 
@@ -355,10 +399,14 @@ EXPORT int prctl(int option, ...)
 	for (i = 0; i < ARRAY_SIZE(a); i++)
 		a[i] = va_arg(args, unsigned long);
 	va_end(args);
-	if (option == PR_SET_SECCOMP)
-		device_close();
 	preload_resolve();
-	return next.prctl(option, a[0], a[1], a[2], a[3]);
+	if (option != PR_SET_SECCOMP)
+		return next.prctl(option, a[0], a[1], a[2], a[3]);
+	before = device_filter();
+	ret = next.prctl(option, a[0], a[1], a[2], a[3]);
+	if (ret)
+		device_unfilter(before);
+	return ret;
 }
 
 /* --- forks --- */
@@ -375,20 +423,35 @@ EXPORT pid_t fork(void)
 	return fork_call(preload_fork, NULL);
 }
 
+/* Return the flags of a system call that forks. */
+static uint64_t preload_fork_flags(const long *a)
+{
+	if (a && a[0] == SYS_clone)
+		return a[1];
+	return a && a[0] == SYS_clone3 ? *(const uint64_t *)a[1] : 0;
+}
+
 /* Fork without the handlers of pthread_atfork(), by a system call if @a is not NULL. */
 static long preload_bare_fork(const long *a)
 {
+	uint64_t flags = preload_fork_flags(a);
 	long child = -1;
+	int error;
 
 	fork_prepare();
 	if (!fork_has_failed())
 		child = a ? next.syscall(a[0], a[1], a[2], a[3], a[4], a[5],
 					 a[6]) :
 			    next._Fork();
-	if (child)
+	if (child) {
+		error = errno;
 		fork_parent();
-	else
+		errno = error;
+	} else if (flags & CLONE_FILES) {
+		fork_child_sharing_files();
+	} else {
 		fork_child();
+	}
 	return child;
 }
 
@@ -406,17 +469,23 @@ static bool preload_is_fork(const long *a)
 		return true;
 #endif
 	case SYS_clone:
-		return !(a[1] & CLONE_VM);
+		return !(preload_fork_flags(a) & CLONE_VM);
 	case SYS_clone3:
-		return a[1] && a[2] >= 8 &&
-		       !(*(const uint64_t *)a[1] & CLONE_VM);
+		return a[1] && a[2] >= 8 && !(preload_fork_flags(a) & CLONE_VM);
 	}
 	return false;
 }
 
+static bool preload_is_filter(const long *a)
+{
+	return a[0] == SYS_seccomp && (a[1] == SECCOMP_SET_MODE_FILTER ||
+				       a[1] == SECCOMP_SET_MODE_STRICT);
+}
+
 EXPORT long syscall(long number, ...)
 {
-	long a[7] = { number };
+	long a[7] = { number }, ret;
+	int before = 0;
 	va_list args;
 	size_t i;
 
@@ -427,10 +496,13 @@ EXPORT long syscall(long number, ...)
 	preload_resolve();
 	if (preload_is_fork(a))
 		return fork_call(preload_bare_fork, a);
-	if (number == SYS_seccomp && (a[1] == SECCOMP_SET_MODE_FILTER ||
-				      a[1] == SECCOMP_SET_MODE_STRICT))
-		device_close();
-	return next.syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+	if (preload_is_filter(a))
+		before = device_filter();
+	ret = next.syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+	/* a positive value is a thread that could not be filtered */
+	if (preload_is_filter(a) && ret)
+		device_unfilter(before);
+	return ret;
 }
 
 /* --- start and end --- */
@@ -452,10 +524,23 @@ void preload_print(int fd, const char *format, ...)
 	errno = error;
 }
 
-/* Return the bytes that the environment names, or @otherwise. */
-static size_t preload_size(const char *name, size_t otherwise)
+/* getenv(), which does not know the environment yet */
+static const char *preload_getenv(char **environment, const char *name)
 {
-	const char *text = getenv(name);
+	size_t length = strlen(name);
+
+	for (; *environment; environment++)
+		if (!strncmp(*environment, name, length) &&
+		    (*environment)[length] == '=')
+			return *environment + length + 1;
+	return NULL;
+}
+
+/* Return the bytes that the environment names, or @otherwise. */
+static size_t preload_size(char **environment, const char *name,
+			   size_t otherwise)
+{
+	const char *text = preload_getenv(environment, name);
 	unsigned long long bytes;
 	char *end;
 
@@ -484,26 +569,34 @@ static void preload_open_stats(const char *where)
 			      strerror(errno));
 		return;
 	}
-	stats_fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
-	if (stats_fd >= 0 && fstat(stats_fd, &stats_file))
+	stats_fd = device_move_high(fd);
+	if (stats_fd < 0 || fstat(stats_fd, &stats_file)) {
+		preload_print(STDERR_FILENO, "accmem run: statistics: %s\n",
+			      strerror(errno));
 		stats_fd = -1;
+	}
 	if (fd != STDERR_FILENO)
 		close(fd);
 }
 
-__attribute__((constructor)) static void preload_start(void)
+/* Runs before the C library is initialised (-z initfirst). */
+__attribute__((constructor)) static void preload_start(int argc, char **argv,
+						       char **environment)
 {
 	struct settings *s = &preload_settings;
-	const char *device = getenv("ACCMEM_RUN_DEVICE");
-	const char *where = getenv("ACCMEM_RUN_STATS");
-	size_t threshold = preload_size("ACCMEM_RUN_THRESHOLD", 16ul << 20);
+	const char *device = preload_getenv(environment, "ACCMEM_RUN_DEVICE");
+	const char *where = preload_getenv(environment, "ACCMEM_RUN_STATS");
+	size_t threshold =
+		preload_size(environment, "ACCMEM_RUN_THRESHOLD", 16ul << 20);
 
+	(void)argc;
+	(void)argv;
 	preload_resolve();
 	if (getauxval(AT_SECURE))
 		return;
 	if (device)
 		s->device = strdup(device);
-	s->limit = preload_size("ACCMEM_RUN_LIMIT", SIZE_MAX);
+	s->limit = preload_size(environment, "ACCMEM_RUN_LIMIT", SIZE_MAX);
 	if (where)
 		preload_open_stats(where);
 	if (device_get() < 0) {
@@ -530,14 +623,11 @@ static void copy_program(char name[80])
 	name[i] = '\0';
 }
 
-/* In one write, so that lines of several processes do not mix. */
-__attribute__((destructor)) static void preload_end(void)
+static void preload_print_stats(void)
 {
 	const struct stats *s = &preload_stats;
 	char program[80], bytes[80], blocks[64];
 
-	if (!device_is_file(stats_fd, &stats_file))
-		return;
 	snprintf(bytes, sizeof(bytes), "peak=%zu copied=%zu returned=%zu",
 		 s->peak, s->copied, s->returned);
 	snprintf(blocks, sizeof(blocks), "allocations=%zu fallbacks=%zu",
@@ -547,4 +637,22 @@ __attribute__((destructor)) static void preload_end(void)
 		      "accmem-run: program=%s device=%s pid=%d %s %s\n",
 		      program, preload_settings.device, getpid(), bytes,
 		      blocks);
+}
+
+/* In one write, so that lines of several processes do not mix. No reader is no signal. */
+__attribute__((destructor)) static void preload_end(void)
+{
+	const struct timespec now = { 0 };
+	sigset_t pipe, old, pending;
+
+	if (device_is_filtered() || !device_is_file(stats_fd, &stats_file))
+		return;
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &old);
+	sigpending(&pending);
+	preload_print_stats();
+	if (!sigismember(&pending, SIGPIPE))
+		sigtimedwait(&pipe, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

@@ -417,6 +417,145 @@ static void fork_without_handlers(void)
 	free(p);
 }
 
+/* A child that shares the descriptors leaves them open. */
+static void fork_with_shared_descriptors(void)
+{
+	char *p = malloc(MIB);
+	pid_t child;
+	int status;
+
+	child = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+	if (!child)
+		_exit(0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	free(p);
+	p = malloc(MIB);
+	CHECK(is_on_device(p));
+	free(p);
+}
+
+static void forks_that_fail(void)
+{
+	char *p = malloc(MIB);
+
+	errno = 0;
+	CHECK_EQ(syscall(SYS_clone, CLONE_NEWNS | CLONE_FS, 0, 0, 0, 0), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK(is_on_device(p));
+	free(p);
+}
+
+/* What handlers of pthread_atfork() do to blocks */
+static struct {
+	pthread_mutex_t lock;
+	char *written; /* the child writes to it */
+	char *freed; /* the child frees it */
+	char *freed_before; /* freed before the fork */
+} atfork = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&atfork.lock);
+	free(atfork.freed_before);
+	atfork.freed_before = NULL;
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&atfork.lock);
+}
+
+static void in_child(void)
+{
+	pthread_mutex_unlock(&atfork.lock);
+	*atfork.written = 'c';
+	free(atfork.freed);
+}
+
+static void *allocate_locked(void *done)
+{
+	while (!atomic_load((atomic_bool *)done)) {
+		pthread_mutex_lock(&atfork.lock);
+		free(malloc(MIB));
+		pthread_mutex_unlock(&atfork.lock);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static bool has_written(char *p)
+{
+	return *p == 'c' && is_filled(p + 1, MIB - 1, 2);
+}
+
+static void handlers_of_a_fork(void)
+{
+	atomic_bool done = false;
+	pthread_t thread;
+	int i;
+
+	CHECK_EQ(pthread_atfork(before_fork, after_fork, in_child), 0);
+	atfork.written = malloc(MIB);
+	atfork.freed = malloc(MIB);
+	fill(atfork.written + 1, MIB - 1, 2);
+	fill(atfork.freed, MIB, 3);
+	*atfork.written = 'p';
+	CHECK_EQ(pthread_create(&thread, NULL, allocate_locked, &done), 0);
+	for (i = 0; i < 20; i++) {
+		atfork.freed_before = malloc(MIB);
+		CHECK_EQ(status_of_fork(has_written, atfork.written), 0);
+		CHECK_EQ(*atfork.written, 'p');
+		CHECK(is_filled(atfork.freed, MIB, 3));
+	}
+	done = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	free(malloc(MIB));
+	free(atfork.written);
+	free(atfork.freed);
+}
+
+static void *read_lines(void *done)
+{
+	FILE *f = fopen("/dev/null", "r");
+
+	while (!atomic_load((atomic_bool *)done)) {
+		flockfile(f);
+		free(malloc(MIB));
+		funlockfile(f);
+	}
+	fclose(f);
+	return NULL;
+}
+
+static void *flush_files(void *done)
+{
+	while (!atomic_load((atomic_bool *)done)) {
+		fflush(NULL);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* A fork takes the lock of all files, whose owner waits for one file. */
+static void fork_beside_files(void)
+{
+	atomic_bool done = false;
+	pthread_t threads[2];
+	char *p = malloc(MIB);
+	int i;
+
+	fill(p, MIB, 1);
+	CHECK_EQ(pthread_create(&threads[0], NULL, read_lines, &done), 0);
+	CHECK_EQ(pthread_create(&threads[1], NULL, flush_files, &done), 0);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(status_of_fork(allocates, NULL), 0);
+	done = true;
+	CHECK_EQ(pthread_join(threads[0], NULL), 0);
+	CHECK_EQ(pthread_join(threads[1], NULL), 0);
+	CHECK(is_filled(p, MIB, 1));
+	free(p);
+}
+
 static char *new_block(void)
 {
 	void *p;
@@ -445,6 +584,40 @@ static void guard_pages(void)
 	CHECK(is_filled(p, 2 * MIB, 1));
 	free(p);
 	free(new_block());
+}
+
+static bool is_whole_behind(char *p)
+{
+	return is_filled(p, MIB, 1);
+}
+
+static void pages_go(void)
+{
+	char *p = new_block();
+
+	CHECK_EQ(munmap(p + MIB, MIB), 0);
+	CHECK_EQ(status_of_fork(is_whole_behind, p), 0);
+	free(p);
+	errno = 0;
+	p = new_block();
+	CHECK_EQ(munmap(p + 1, MIB), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK(is_on_device(p));
+	free(p);
+}
+
+/* Hints reach the ordinary pages of a block. */
+static void hints_for_a_part(void)
+{
+	char *p = new_block();
+
+	CHECK_EQ(madvise(p, MIB, MADV_DONTFORK), 0);
+	CHECK(!is_on_device(p) && is_on_device(p + MIB));
+	CHECK_EQ(madvise(p, 2 * MIB, MADV_DOFORK), 0);
+	CHECK(is_on_device(p + MIB));
+	CHECK_EQ(status_of_fork(is_whole_behind, p), 0);
+	CHECK_EQ(madvise(p, 2 * MIB, MADV_HUGEPAGE), 0);
+	free(p);
 }
 
 static void pages_move_away(void)
@@ -495,10 +668,7 @@ static void statistics_see_blocks(void)
 	CHECK_EQ(mallinfo2().hblkhd, before.hblkhd);
 }
 
-/*
- * Allow the calls of a heap, and the end. Return false if the kernel has no filters: the
- * library does not use the device after the call either.
- */
+/* Allow the calls of a heap, and the end. Return false if the kernel has no filters. */
 static bool filter_system_calls(void)
 {
 	static const int allowed[] = { SYS_mmap,  SYS_munmap,	 SYS_mremap,
@@ -529,11 +699,16 @@ static void calls_are_filtered(void)
 	char *p = malloc(MIB), *q = malloc(MIB), *r;
 	bool is_filtered;
 
+	/* a program that asks for filters goes on */
+	CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL), -1);
+	r = malloc(MIB);
+	CHECK(is_on_device(r));
+	free(r);
 	CHECK(is_on_device(p));
 	fill(p, MIB, 1);
 	is_filtered = filter_system_calls();
 	r = malloc(2 * MIB);
-	CHECK(is_filtered || !is_on_device(r));
+	CHECK(is_filtered || is_on_device(r));
 	memset(r, 1, 2 * MIB);
 	free(q);
 	p = realloc(p, 3 * MIB);
@@ -667,9 +842,16 @@ int main(void)
 		{ "fork on a stack on the device",
 		  fork_on_a_stack_on_the_device },
 		{ "fork without handlers", fork_without_handlers },
+		{ "fork with shared descriptors",
+		  fork_with_shared_descriptors },
+		{ "forks that fail", forks_that_fail },
+		{ "handlers of a fork use blocks", handlers_of_a_fork },
+		{ "fork beside threads that use files", fork_beside_files },
 		{ "the stack of a thread is ordinary memory",
 		  stack_of_a_thread },
 		{ "a guard page ends with its block", guard_pages },
+		{ "pages that are unmapped are not copied", pages_go },
+		{ "hints for a part of a block", hints_for_a_part },
 		{ "pages that moved away stay", pages_move_away },
 		{ "madvise does what it says", advice_is_taken },
 		{ "a filter of system calls that allows a heap",
