@@ -2,7 +2,8 @@
 /*
  * Trace events of Tensor Memory.
  *
- * Each event names the context, the CTA and the SM. Sizes and addresses are in columns.
+ * Each event names the device, the context, the CTA and the SM. Sizes and addresses are in
+ * columns.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM accmem
@@ -18,6 +19,7 @@ TRACE_EVENT(accmem_tmem_launch,
 	TP_PROTO(const struct accmem_cta *cta),
 	TP_ARGS(cta),
 	TP_STRUCT__entry(
+		__array(char, device, 16)
 		__field(u64, context)
 		__field(u64, cta)
 		__field(u64, launch)
@@ -27,6 +29,8 @@ TRACE_EVENT(accmem_tmem_launch,
 		__field(u32, group)
 	),
 	TP_fast_assign(
+		strscpy(__entry->device, cta->tmem->device,
+			sizeof(__entry->device));
 		__entry->context = cta->tmem->context;
 		__entry->cta = cta->id;
 		__entry->launch = cta->c.launch;
@@ -35,8 +39,9 @@ TRACE_EVENT(accmem_tmem_launch,
 		__entry->sm = cta->c.sm;
 		__entry->group = cta->c.group;
 	),
-	TP_printk("context=%llu cta=%llu launch=%#llx cluster=%u rank=%u sm=%u cta_group=%u",
-		  __entry->context, __entry->cta, __entry->launch,
+	TP_printk("%s context=%llu cta=%llu launch=%#llx cluster=%u rank=%u sm=%u cta_group=%u",
+		  __entry->device, __entry->context,
+		  __entry->cta, __entry->launch,
 		  __entry->cluster, __entry->rank, __entry->sm, __entry->group)
 );
 
@@ -45,18 +50,22 @@ DECLARE_EVENT_CLASS(accmem_tmem_number,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns),
 	TP_ARGS(cta, columns),
 	TP_STRUCT__entry(
+		__array(char, device, 16)
 		__field(u64, context)
 		__field(u64, cta)
 		__field(u32, sm)
 		__field(u32, columns)
 	),
 	TP_fast_assign(
+		strscpy(__entry->device, cta->tmem->device,
+			sizeof(__entry->device));
 		__entry->context = cta->tmem->context;
 		__entry->cta = cta->id;
 		__entry->sm = cta->c.sm;
 		__entry->columns = columns;
 	),
-	TP_printk("context=%llu cta=%llu sm=%u columns=%u", __entry->context,
+	TP_printk("%s context=%llu cta=%llu sm=%u columns=%u",
+		  __entry->device, __entry->context,
 		  __entry->cta, __entry->sm, __entry->columns)
 );
 
@@ -86,16 +95,20 @@ TRACE_EVENT(accmem_tmem_reset,
 	TP_PROTO(const struct accmem_tmem *tmem, u32 ctas, u32 columns),
 	TP_ARGS(tmem, ctas, columns),
 	TP_STRUCT__entry(
+		__array(char, device, 16)
 		__field(u64, context)
 		__field(u32, ctas)
 		__field(u32, columns)
 	),
 	TP_fast_assign(
+		strscpy(__entry->device, tmem->device,
+			sizeof(__entry->device));
 		__entry->context = tmem->context;
 		__entry->ctas = ctas;
 		__entry->columns = columns;
 	),
-	TP_printk("context=%llu ctas=%u columns=%u", __entry->context,
+	TP_printk("%s context=%llu ctas=%u columns=%u",
+		  __entry->device, __entry->context,
 		  __entry->ctas, __entry->columns)
 );
 
@@ -104,18 +117,22 @@ TRACE_EVENT(accmem_tmem_bypass,
 	TP_PROTO(const struct accmem_cta *cta, u32 passed),
 	TP_ARGS(cta, passed),
 	TP_STRUCT__entry(
+		__array(char, device, 16)
 		__field(u64, context)
 		__field(u64, cta)
 		__field(u32, sm)
 		__field(u32, bypassed)
 	),
 	TP_fast_assign(
+		strscpy(__entry->device, cta->tmem->device,
+			sizeof(__entry->device));
 		__entry->context = cta->tmem->context;
 		__entry->cta = cta->id;
 		__entry->sm = cta->c.sm;
 		__entry->bypassed = passed;
 	),
-	TP_printk("context=%llu cta=%llu sm=%u bypassed=%u", __entry->context,
+	TP_printk("%s context=%llu cta=%llu sm=%u bypassed=%u",
+		  __entry->device, __entry->context,
 		  __entry->cta, __entry->sm, __entry->bypassed)
 );
 
@@ -128,6 +145,7 @@ DECLARE_EVENT_CLASS(accmem_tmem_columns,
 		 u64 waited),
 	TP_ARGS(cta, columns, address, waited),
 	TP_STRUCT__entry(
+		__array(char, device, 16)
 		__field(u64, context)
 		__field(u64, cta)
 		__field(u32, sm)
@@ -136,6 +154,8 @@ DECLARE_EVENT_CLASS(accmem_tmem_columns,
 		__field(u64, waited)
 	),
 	TP_fast_assign(
+		strscpy(__entry->device, cta->tmem->device,
+			sizeof(__entry->device));
 		__entry->context = cta->tmem->context;
 		__entry->cta = cta->id;
 		__entry->sm = cta->c.sm;
@@ -143,8 +163,9 @@ DECLARE_EVENT_CLASS(accmem_tmem_columns,
 		__entry->address = address;
 		__entry->waited = waited;
 	),
-	TP_printk("context=%llu cta=%llu sm=%u columns=%u address=%#x waited=%llu ns",
-		  __entry->context, __entry->cta, __entry->sm,
+	TP_printk("%s context=%llu cta=%llu sm=%u columns=%u address=%#x waited=%llu ns",
+		  __entry->device, __entry->context,
+		  __entry->cta, __entry->sm,
 		  __entry->columns, __entry->address, __entry->waited)
 );
 
@@ -172,6 +193,7 @@ TRACE_EVENT(accmem_tmem_fail,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns, int error),
 	TP_ARGS(cta, columns, error),
 	TP_STRUCT__entry(
+		__array(char, device, 16)
 		__field(u64, context)
 		__field(u64, cta)
 		__field(u32, sm)
@@ -179,14 +201,17 @@ TRACE_EVENT(accmem_tmem_fail,
 		__field(int, error)
 	),
 	TP_fast_assign(
+		strscpy(__entry->device, cta->tmem->device,
+			sizeof(__entry->device));
 		__entry->context = cta->tmem->context;
 		__entry->cta = cta->id;
 		__entry->sm = cta->c.sm;
 		__entry->columns = columns;
 		__entry->error = error;
 	),
-	TP_printk("context=%llu cta=%llu sm=%u columns=%u error=%d",
-		  __entry->context, __entry->cta, __entry->sm,
+	TP_printk("%s context=%llu cta=%llu sm=%u columns=%u error=%d",
+		  __entry->device, __entry->context,
+		  __entry->cta, __entry->sm,
 		  __entry->columns, __entry->error)
 );
 
@@ -195,18 +220,22 @@ TRACE_EVENT(accmem_tmem_strict,
 	TP_PROTO(const struct accmem_cta *cta, u32 hazard),
 	TP_ARGS(cta, hazard),
 	TP_STRUCT__entry(
+		__array(char, device, 16)
 		__field(u64, context)
 		__field(u64, cta)
 		__field(u32, sm)
 		__field(u32, hazard)
 	),
 	TP_fast_assign(
+		strscpy(__entry->device, cta->tmem->device,
+			sizeof(__entry->device));
 		__entry->context = cta->tmem->context;
 		__entry->cta = cta->id;
 		__entry->sm = cta->c.sm;
 		__entry->hazard = hazard;
 	),
-	TP_printk("context=%llu cta=%llu sm=%u hazard=%s", __entry->context,
+	TP_printk("%s context=%llu cta=%llu sm=%u hazard=%s",
+		  __entry->device, __entry->context,
 		  __entry->cta, __entry->sm,
 		  __print_symbolic(__entry->hazard,
 				   { ACCMEM_HAZARD_PEER, "peer" },

@@ -240,13 +240,19 @@ struct account { /* a line of `contexts` in debugfs */
 	uint64_t buffers;
 	uint64_t charged;
 	bool ended;
+	/* sums over the buffers of the context, where a command adds them up */
+	uint64_t nr;
+	uint64_t live;
+	uint64_t host;
 };
 
 bool accounts_read(struct account **accounts, size_t *nr, const char *device);
 void contexts_read(struct snapshot *s);
+/* qsort() and bsearch() for the contexts of a snapshot: by device and number */
+int contexts_compare(const void *a, const void *b);
 const char *fdinfo_value(const char *text, const char *key);
 char *thread_with_files(const char *process);
-void fdinfo_walk(const char *prefix,
+void fdinfo_walk(bool (*may_be)(const char *link),
 		 void (*each)(pid_t pid, const char *fdinfo, void *arg),
 		 void *arg);
 bool users_read(struct snapshot *s);

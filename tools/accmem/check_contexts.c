@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "check.h"
 
@@ -28,27 +30,17 @@ static void check_account(struct findings *f, const struct reading *r,
 			  const struct account *a)
 {
 	const struct context *c = snapshot_context(&r->s, a->device, a->id);
-	uint64_t nr = 0, live = 0, host = 0;
-	size_t i;
 
-	for (i = 0; i < r->nr_buffers; i++) {
-		const struct buffer *b = &r->buffers[i];
-
-		if (b->context != a->id || strcmp(b->device, a->device))
-			continue;
-		nr++;
-		*(b->host ? &host : &live) += b->footprint;
-	}
-	check_number(f, a, "buffers", a->buffers, "contexts", nr, "buffers");
+	check_number(f, a, "buffers", a->buffers, "contexts", a->nr, "buffers");
 	if (!c || !c->open)
 		return;
 	check_number(f, a, "buffers", a->buffers, "contexts",
 		     c->use[USE_BUFFERS], "fdinfo");
 	check_number(f, a, "charged bytes", a->charged, "contexts",
 		     c->use[USE_CHARGED], "fdinfo");
-	check_number(f, a, "live bytes", live, "buffers", c->use[USE_LIVE],
+	check_number(f, a, "live bytes", a->live, "buffers", c->use[USE_LIVE],
 		     "fdinfo");
-	check_number(f, a, "bytes of host memory", host, "buffers",
+	check_number(f, a, "bytes of host memory", a->host, "buffers",
 		     c->use[USE_HOST], "fdinfo");
 }
 
@@ -100,23 +92,50 @@ static void check_charges(struct findings *f, const struct reading *r,
 			    (unsigned long long)d->contexts);
 }
 
-/* Return true if a line of maps, which is changed, has this file: the sixth word. */
-static bool has_file(char *maps, const char *file)
+/* What is_mapped() looks for */
+struct device_file {
+	char *path; /* the usual one */
+	dev_t number;
+};
+
+/* A container may have the device under any name in a directory dev. */
+static bool is_file_of(const char *process, const char *range, const char *path,
+		       const struct device_file *file)
 {
-	char *line, *save;
+	char *link;
+	struct stat st;
+	bool same;
+
+	if (!strcmp(path, file->path))
+		return true;
+	if (!strstr(path, "/dev/"))
+		return false;
+	link = path_of("/proc/%s/map_files/%s", process, range);
+	same = !stat(link, &st) && S_ISCHR(st.st_mode) &&
+	       st.st_rdev == file->number;
+	free(link);
+	return same;
+}
+
+/* Return true if a line of maps, which is changed, has this file: the sixth word. */
+static bool has_file(const char *process, char *maps,
+		     const struct device_file *file)
+{
+	char *line, *save, range[40];
 	int at;
 
 	for (line = strtok_r(maps, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		at = 0;
-		if (sscanf(line, "%*s %*s %*s %*s %*s %n", &at) != EOF && at &&
-		    !strcmp(line + at, file))
+		if (sscanf(line, "%39s %*s %*s %*s %*s %n", range, &at) !=
+			    EOF &&
+		    at && is_file_of(process, range, line + at, file))
 			return true;
 	}
 	return false;
 }
 
-static bool process_maps(const char *process, const char *file)
+static bool process_maps(const char *process, const struct device_file *file)
 {
 	char *text = read_text("/proc/%s/maps", process), *thread;
 	bool mapped;
@@ -127,7 +146,7 @@ static bool process_maps(const char *process, const char *file)
 		text = thread ? read_text("/proc/%s/maps", thread) : NULL;
 		free(thread);
 	}
-	mapped = text && has_file(text, file);
+	mapped = text && has_file(process, text, file);
 	free(text);
 	return mapped;
 }
@@ -135,17 +154,23 @@ static bool process_maps(const char *process, const char *file)
 /* Return true if a process maps memory of the device, or may map it. */
 static bool is_mapped(const char *device)
 {
-	char *path = path_of("/proc"), *file = format("/dev/%s", device);
+	struct device_file file = { .path = format("/dev/%s", device) };
+	char *path = path_of("/proc");
 	DIR *proc = opendir(path);
+	unsigned int numbers[2];
 	struct dirent *entry;
 	bool mapped = false;
+	char number[16];
 
+	read_word(number, sizeof(number), CLASS "/%s/dev", device);
+	if (sscanf(number, "%u:%u", &numbers[0], &numbers[1]) == 2)
+		file.number = makedev(numbers[0], numbers[1]);
 	while (proc && !mapped && (entry = readdir(proc)))
 		mapped = isdigit((unsigned char)*entry->d_name) &&
-			 process_maps(entry->d_name, file);
+			 process_maps(entry->d_name, &file);
 	if (proc)
 		closedir(proc);
-	free(file);
+	free(file.path);
 	free(path);
 	return mapped;
 }

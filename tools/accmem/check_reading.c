@@ -49,6 +49,37 @@ bool is_quiet(const struct reading *r, const char *device)
 	return number < DEVICES && r->quiet[number];
 }
 
+static int compare_accounts(const void *a, const void *b)
+{
+	const struct account *x = a, *y = b;
+	int order = strcmp(x->device, y->device);
+
+	return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+/* Add up the buffers of each context. */
+static void add_buffers(struct reading *r)
+{
+	struct account key = { 0 }, *a;
+	size_t i;
+
+	if (r->nr_accounts)
+		qsort(r->accounts, r->nr_accounts, sizeof(key),
+		      compare_accounts);
+	for (i = 0; r->nr_accounts && i < r->nr_buffers; i++) {
+		const struct buffer *b = &r->buffers[i];
+
+		copy_word(key.device, sizeof(key.device), b->device);
+		key.id = b->context;
+		a = bsearch(&key, r->accounts, r->nr_accounts, sizeof(key),
+			    compare_accounts);
+		if (!a)
+			continue;
+		a->nr++;
+		*(b->host ? &a->host : &a->live) += b->footprint;
+	}
+}
+
 /* Read all devices. A device is quiet if nothing of it changed from begin to end. */
 void reading_take(struct reading *r)
 {
@@ -66,6 +97,7 @@ void reading_take(struct reading *r)
 			      r->s.devices[i].name);
 		buffers_read(&r->buffers, &r->nr_buffers, r->s.devices[i].name);
 	}
+	add_buffers(r);
 	for (i = 0; i < DEVICES; i++) {
 		after = before[i] ? generation_of(i) : NULL;
 		r->quiet[i] = after && !strcmp(before[i], after);

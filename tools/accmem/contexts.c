@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,26 +42,60 @@ static void add_pid(struct context *c, pid_t pid)
 	c->pids[c->nr_pids++] = pid;
 }
 
-/* Find a context, or add one of which nothing is known. */
-static struct context *get_context(struct snapshot *s, const char *device,
-				   uint64_t id)
+/* A snapshot that is being read, and a tree of its contexts */
+struct reader {
+	struct snapshot *s;
+	void *names;
+};
+
+/* Where a context is in the array, which moves when it grows */
+struct name {
+	char device[16];
+	uint64_t id;
+	size_t index;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct name *x = a, *y = b;
+	int order = strverscmp(x->device, y->device);
+
+	return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static struct context *add_context(struct snapshot *s, const struct name *name)
 {
 	struct context *c;
-	size_t i;
+	enum use u;
 
-	for (i = 0; i < s->nr_contexts; i++) {
-		c = &s->contexts[i];
-		if (c->id == id && !strcmp(c->device, device))
-			return c;
-	}
 	s->contexts = grow(s->contexts, s->nr_contexts, sizeof(*s->contexts));
 	c = &s->contexts[s->nr_contexts++];
-	copy_word(c->device, sizeof(c->device), device);
-	c->id = id;
+	copy_word(c->device, sizeof(c->device), name->device);
+	c->id = name->id;
 	c->uid = UNKNOWN;
-	for (i = 0; i < NR_USES; i++)
-		c->use[i] = UNKNOWN;
+	for (u = 0; u < NR_USES; u++)
+		c->use[u] = UNKNOWN;
 	return c;
+}
+
+/* Find a context, or add one of which nothing is known. */
+static struct context *get_context(struct reader *r, const char *device,
+				   uint64_t id)
+{
+	struct name *name = grow(NULL, 0, sizeof(*name)), **found;
+
+	copy_word(name->device, sizeof(name->device), device);
+	name->id = id;
+	name->index = r->s->nr_contexts;
+	found = tsearch(name, &r->names, compare_names);
+	if (!found) {
+		perror("accmem");
+		exit(STATUS_FAILED);
+	}
+	if (*found == name)
+		return add_context(r->s, name);
+	free(name);
+	return &r->s->contexts[(*found)->index];
 }
 
 /* Return the text after "accmem-@key:" and blanks in fdinfo; NULL if there is none. */
@@ -84,7 +119,7 @@ static void add_fdinfo(pid_t pid, const char *fdinfo, void *arg)
 {
 	const char *name = fdinfo_value(fdinfo, "device"), *value;
 	const char *id = fdinfo_value(fdinfo, "context");
-	struct snapshot *s = arg;
+	struct reader *r = arg;
 	struct context *c;
 	struct stat st;
 	char device[16];
@@ -93,7 +128,7 @@ static void add_fdinfo(pid_t pid, const char *fdinfo, void *arg)
 	if (!name || !id || !fdinfo_value(fdinfo, "buffers"))
 		return;
 	copy_word(device, sizeof(device), name);
-	c = get_context(s, device, strtoull(id, NULL, 10));
+	c = get_context(r, device, strtoull(id, NULL, 10));
 	for (u = 0; u < NR_USES; u++) {
 		value = fdinfo_value(fdinfo, use_names[u]);
 		if (value)
@@ -150,14 +185,37 @@ char *thread_with_files(const char *process)
 }
 
 /*
+ * May a file with this path be a device of accmem? A container may have the device under any name
+ * in a directory dev. Files that most processes have open are left out: their fdinfo would
+ * take most of the time.
+ */
+static bool is_device_file(const char *link)
+{
+	static const char *const usual[] = { "null",	"zero",	  "full",
+					     "urandom", "random", "tty",
+					     "pts/",	"shm/" };
+	const char *name = strstr(link, "/dev/");
+	size_t i;
+
+	if (*link != '/' || !name)
+		return false;
+	name += strlen("/dev/");
+	for (i = 0; i < sizeof(usual) / sizeof(*usual); i++)
+		if (!strncmp(name, usual[i], strlen(usual[i])))
+			return false;
+	return true;
+}
+
+/*
  * Read the links and open no file: a file system that a program serves could hang. Return
  * false if the thread has no files.
  */
-static bool walk_files(pid_t pid, const char *thread, const char *prefix,
+static bool walk_files(pid_t pid, const char *thread,
+		       bool (*may_be)(const char *link),
 		       void (*each)(pid_t pid, const char *fdinfo, void *arg),
 		       void *arg)
 {
-	char *path = path_of("/proc/%s/fd", thread), link[32], *text;
+	char *path = path_of("/proc/%s/fd", thread), link[256], *text;
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 	bool found = false;
@@ -169,7 +227,7 @@ static bool walk_files(pid_t pid, const char *thread, const char *prefix,
 		length = readlinkat(dirfd(dir), entry->d_name, link,
 				    sizeof(link) - 1);
 		link[length > 0 ? length : 0] = '\0';
-		if (strncmp(link, prefix, strlen(prefix)))
+		if (!may_be(link))
 			continue;
 		text = read_text("/proc/%s/fdinfo/%s", thread, entry->d_name);
 		if (text)
@@ -181,22 +239,22 @@ static bool walk_files(pid_t pid, const char *thread, const char *prefix,
 	return found || !dir;
 }
 
-static void walk_process(const char *process, const char *prefix,
+static void walk_process(const char *process, bool (*may_be)(const char *link),
 			 void (*each)(pid_t pid, const char *fdinfo, void *arg),
 			 void *arg)
 {
 	char *thread;
 
-	if (walk_files(atoi(process), process, prefix, each, arg))
+	if (walk_files(atoi(process), process, may_be, each, arg))
 		return;
 	thread = thread_with_files(process);
 	if (thread)
-		walk_files(atoi(process), thread, prefix, each, arg);
+		walk_files(atoi(process), thread, may_be, each, arg);
 	free(thread);
 }
 
-/* Call a function with the fdinfo of each open file whose name begins with @prefix. */
-void fdinfo_walk(const char *prefix,
+/* Call a function with the fdinfo of each open file for which @may_be is true of the link. */
+void fdinfo_walk(bool (*may_be)(const char *link),
 		 void (*each)(pid_t pid, const char *fdinfo, void *arg),
 		 void *arg)
 {
@@ -206,7 +264,7 @@ void fdinfo_walk(const char *prefix,
 
 	while (proc && (entry = readdir(proc))) {
 		if (isdigit((unsigned char)*entry->d_name))
-			walk_process(entry->d_name, prefix, each, arg);
+			walk_process(entry->d_name, may_be, each, arg);
 	}
 	if (proc)
 		closedir(proc);
@@ -252,9 +310,9 @@ bool accounts_read(struct account **accounts, size_t *nr, const char *device)
 	return true;
 }
 
-static void add_account(struct snapshot *s, const struct account *a)
+static void add_account(struct reader *r, const struct account *a)
 {
-	struct context *c = get_context(s, a->device, a->id);
+	struct context *c = get_context(r, a->device, a->id);
 
 	c->uid = a->uid;
 	if (c->open)
@@ -265,18 +323,18 @@ static void add_account(struct snapshot *s, const struct account *a)
 	c->use[USE_CHARGED] = a->charged;
 }
 
-static void read_debugfs(struct snapshot *s, const char *device)
+static void read_debugfs(struct reader *r, const char *device)
 {
 	struct account *accounts = NULL;
 	size_t nr = 0, i;
 
 	accounts_read(&accounts, &nr, device);
 	for (i = 0; i < nr; i++)
-		add_account(s, &accounts[i]);
+		add_account(r, &accounts[i]);
 	free(accounts);
 }
 
-static int compare_contexts(const void *a, const void *b)
+int contexts_compare(const void *a, const void *b)
 {
 	const struct context *x = a, *y = b;
 	int order = strverscmp(x->device, y->device);
@@ -286,14 +344,16 @@ static int compare_contexts(const void *a, const void *b)
 
 void contexts_read(struct snapshot *s)
 {
+	struct reader r = { .s = s };
 	size_t i;
 
-	fdinfo_walk("/dev/accmem", add_fdinfo, s);
+	fdinfo_walk(is_device_file, add_fdinfo, &r);
 	for (i = 0; i < s->nr_devices; i++)
-		read_debugfs(s, s->devices[i].name);
+		read_debugfs(&r, s->devices[i].name);
+	tdestroy(r.names, free);
 	if (s->nr_contexts)
 		qsort(s->contexts, s->nr_contexts, sizeof(*s->contexts),
-		      compare_contexts);
+		      contexts_compare);
 }
 
 static void add_to_user(struct snapshot *s, const struct context *c)

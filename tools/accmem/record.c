@@ -36,7 +36,8 @@ static const char default_output[] = "accmem.trace";
 static const char usage[] =
 	"usage: accmem record [-o FILE] [--device DEVICE] [--buffer SIZE]\n"
 	"                     [--pid PID | [--] COMMAND...]\n"
-	"       accmem record --tmem [-o FILE] [--context N] [--columns N] <EVENTS\n"
+	"       accmem record --tmem [-o FILE] [--device DEVICE] [--context N] [--columns N]\n"
+	"                     <EVENTS\n"
 	"Write the allocations and frees of all programs, of a process or of a command, with the\n"
 	"processes that it starts, as a trace that accmem replay reads. For root.\n"
 	"\n"
@@ -48,6 +49,7 @@ static const char usage[] =
 	"\n"
 	"  --tmem             convert trace events of Tensor Memory, as ftrace prints them, to a\n"
 	"                     trace; its FILE is the standard output unless named\n"
+	"  --device DEVICE    of this device (that of the first event)\n"
 	"  --context N        of this context (the first)\n"
 	"  --columns N        columns of its SMs (512)\n";
 
@@ -406,8 +408,7 @@ static bool set_option(struct recording *r, int option)
 static bool is_consistent(const struct recording *r)
 {
 	if (r->tmem)
-		return !r->device_name && !r->pid && !r->command &&
-		       r->buffer == BUFFER;
+		return !r->pid && !r->command && r->buffer == BUFFER;
 	return !r->context && r->columns == ACCMEM_TMEM_COLUMNS &&
 	       !(r->command && r->pid);
 }
@@ -442,6 +443,15 @@ static int parse(struct recording *r, int argc, char **argv)
 	return is_consistent(r) ? -1 : usage_error();
 }
 
+/* Return the name of the device as events have it, or NULL. It need not be there. */
+static const char *device_of_option(const struct recording *r)
+{
+	const char *slash = r->device_name ? strrchr(r->device_name, '/') :
+					     NULL;
+
+	return slash ? slash + 1 : r->device_name;
+}
+
 /* Convert the events of the standard input. */
 static int convert(struct recording *r)
 {
@@ -449,7 +459,8 @@ static int convert(struct recording *r)
 
 	if (!open_output(r) || !empty_output(r))
 		return STATUS_FAILED;
-	tmem_record(stdin, r->file, r->context, r->columns);
+	tmem_record(stdin, r->file, device_of_option(r), r->context,
+		    r->columns);
 	ok = flush_output(r);
 	return close_output(r) && ok ? STATUS_OK : STATUS_FAILED;
 }

@@ -97,6 +97,7 @@ void lines_free(struct lines *l);
  * tmem/record.c: convert the events of Tensor Memory, in the text format of ftrace, to a trace
  * of one context, the first if @context is 0. Exit on an error.
  */
-void tmem_record(FILE *in, FILE *out, uint64_t context, uint32_t columns);
+void tmem_record(FILE *in, FILE *out, const char *device, uint64_t context,
+		 uint32_t columns);
 
 #endif /* ACCMEM_RECORD_H */

@@ -54,6 +54,7 @@ static bool find_library(char *path, size_t size)
 static bool find_program(const char *name, char *path, size_t size)
 {
 	const char *dirs = getenv("PATH"), *end;
+	struct stat st;
 
 	if (strchr(name, '/')) {
 		snprintf(path, size, "%s", name);
@@ -63,7 +64,8 @@ static bool find_program(const char *name, char *path, size_t size)
 		end = strchrnul(dirs, ':');
 		snprintf(path, size, "%.*s%s%s", (int)(end - dirs), dirs,
 			 end == dirs ? "" : "/", name);
-		if (!access(path, X_OK))
+		if (!stat(path, &st) && S_ISREG(st.st_mode) &&
+		    !access(path, X_OK))
 			return true;
 		if (!*end)
 			return false;

@@ -329,14 +329,12 @@ struct device *snapshot_device(const struct snapshot *s, const char *name)
 const struct context *snapshot_context(const struct snapshot *s,
 				       const char *device, uint64_t id)
 {
-	size_t i;
+	struct context key = { .id = id };
 
-	for (i = 0; i < s->nr_contexts; i++) {
-		if (s->contexts[i].id == id &&
-		    !strcmp(s->contexts[i].device, device))
-			return &s->contexts[i];
-	}
-	return NULL;
+	copy_word(key.device, sizeof(key.device), device);
+	return s->nr_contexts ? bsearch(&key, s->contexts, s->nr_contexts,
+					sizeof(key), contexts_compare) :
+				NULL;
 }
 
 /* Add two numbers. A number that is UNKNOWN adds nothing, unless both are. */

@@ -180,12 +180,17 @@ static void add_own(pid_t pid, const char *fdinfo, void *arg)
 	sm->ctas[sm->nr_ctas++] = cta;
 }
 
+static bool is_cta(const char *link)
+{
+	return !strcmp(link, "anon_inode:[accmem-cta]");
+}
+
 /* Add what the CTAs of the caller's processes hold. */
 void tmem_read_own(struct tmem **tmems, size_t *nr, const char *device)
 {
 	struct own own = { .tmems = tmems, .nr = nr, .device = device };
 
-	fdinfo_walk("anon_inode:[accmem-cta]", add_own, &own);
+	fdinfo_walk(is_cta, add_own, &own);
 }
 
 void tmem_free(struct tmem *tmems, size_t nr)

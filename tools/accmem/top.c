@@ -5,6 +5,7 @@
  */
 #include <curses.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,30 +99,48 @@ static void draw_memory(int line, const char *device, const struct memory *m)
 		mvchgat(line, 22, used, A_NORMAL, 1, NULL);
 }
 
-/* Draw the carveouts, and host memory if some is used. Return the line of the table. */
-static int draw_devices(const struct snapshot *s)
+/* Draw the carveouts of a device, and host memory if some is used. Return the next line. */
+static int draw_device(const struct device *d, int line)
 {
 	char text[80];
-	size_t i, n;
+	size_t i;
+
+	for (i = 0; i < d->nr_memories; i++) {
+		const struct memory *m = &d->memories[i];
+
+		if (!strcmp(m->name, "host") &&
+		    m->value[FREE] == m->value[CAPACITY])
+			continue;
+		draw_memory(line++, d->name, m);
+	}
+	if (d->nr_waiting && d->nr_waiting != UNKNOWN) {
+		snprintf(text, sizeof(text),
+			 "%-9s %llu requests wait for memory", d->name,
+			 (unsigned long long)d->nr_waiting);
+		draw_text(line++, text);
+	}
+	return line;
+}
+
+/* The devices have at most half of the screen. Return the line of the table. */
+static int draw_devices(const struct snapshot *s)
+{
+	const int most = LINES / 2 > 4 ? LINES / 2 : 4;
+	char text[80];
 	int line = 0;
+	size_t i;
 
 	for (i = 0; i < s->nr_devices; i++) {
 		const struct device *d = &s->devices[i];
 
-		for (n = 0; n < d->nr_memories; n++) {
-			const struct memory *m = &d->memories[n];
-
-			if (!strcmp(m->name, "host") &&
-			    m->value[FREE] == m->value[CAPACITY])
-				continue;
-			draw_memory(line++, d->name, m);
-		}
-		if (d->nr_waiting && d->nr_waiting != UNKNOWN) {
-			snprintf(text, sizeof(text),
-				 "%-9s %llu requests wait for memory", d->name,
-				 (unsigned long long)d->nr_waiting);
+		/* a line of each memory, one of waiters, and one for what is left out */
+		if (line + (int)d->nr_memories + 2 > most && i) {
+			snprintf(text, sizeof(text), "and %zu more devices",
+				 s->nr_devices - i);
 			draw_text(line++, text);
+			break;
 		}
+		line = draw_device(d, line);
 	}
 	return line + 1;
 }
@@ -401,6 +420,30 @@ static bool is_hung_up(void)
 	return poll(&terminal, 1, 0) > 0;
 }
 
+static volatile sig_atomic_t ends;
+
+static void end(int signal)
+{
+	(void)signal;
+	ends = 1;
+}
+
+/* curses restores the terminal for SIGINT and SIGTERM only. */
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = end };
+
+	sigaction(SIGQUIT, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+/* A command may also end where memory is short. */
+static void restore_terminal(void)
+{
+	if (!isendwin())
+		endwin();
+}
+
 static int run(double seconds)
 {
 	struct top t = { .order = 'l' };
@@ -411,6 +454,8 @@ static int run(double seconds)
 		      stderr);
 		return STATUS_FAILED;
 	}
+	catch_signals();
+	atexit(restore_terminal);
 	start_colors();
 	cbreak();
 	noecho();
@@ -420,7 +465,7 @@ static int run(double seconds)
 	do {
 		refill(&t);
 		draw(&t);
-	} while (obey(&t, getch()) && !is_hung_up());
+	} while (obey(&t, getch()) && !is_hung_up() && !ends);
 	endwin();
 	delscreen(screen);
 	free(t.rows);

@@ -42,6 +42,8 @@ struct known {
 };
 
 struct recorder {
+	const char *device; /* NULL: the device of the first event */
+	char name[16]; /* of the device of the first event */
 	uint64_t context; /* 0: the first context in the text */
 	uint64_t begin, now, cause;
 	bool has_begun;
@@ -217,10 +219,22 @@ static void on_exit_of(struct recorder *r, uint32_t cta)
 	*k = (struct known){ .pending = NONE };
 }
 
+/* Contexts of two devices may have the same number. */
 static bool is_of_context(struct recorder *r, const char *text)
 {
 	uint64_t context = value(r, text, "context");
+	char name[16];
+	int end;
 
+	/* texts of early versions have no name */
+	if (sscanf(text, " %15[a-z0-9]%n", name, &end) != 1 || text[end] != ' ')
+		*name = '\0';
+	if (!r->device) {
+		strcpy(r->name, name);
+		r->device = r->name;
+	}
+	if (strcmp(name, r->device) != 0)
+		return false;
 	if (!r->context)
 		r->context = context;
 	return context == r->context;
@@ -325,9 +339,10 @@ static void write_line(const struct line *l, FILE *out)
 	fputc('\n', out);
 }
 
-void tmem_record(FILE *in, FILE *out, uint64_t context, uint32_t columns)
+void tmem_record(FILE *in, FILE *out, const char *device, uint64_t context,
+		 uint32_t columns)
 {
-	struct recorder r = { .context = context };
+	struct recorder r = { .device = device, .context = context };
 	char *line = NULL;
 	size_t room = 0;
 	uint32_t i;
