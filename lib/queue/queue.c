@@ -43,14 +43,19 @@ struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
 		       list_entry(next, struct accmem_queue_waiter, link);
 }
 
-struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q)
+/* Return the first waiter after @w, or of all, that no limit blocks and that is not served. */
+static struct accmem_queue_waiter *
+queue_front_after(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
-	struct accmem_queue_waiter *w = NULL;
-
 	do {
 		w = accmem_queue_walk(q, w);
 	} while (w && (w->limited || w->state == ACCMEM_QUEUE_SERVED));
 	return w;
+}
+
+struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q)
+{
+	return queue_front_after(q, NULL);
 }
 
 /* Return the length of a turn. The unit is so large that a turn never overflows. */
@@ -176,18 +181,30 @@ static bool queue_can_be_served(const struct accmem_queue *q,
 	return !q->may_reserve || q->may_reserve(w);
 }
 
-/* Move a waiter to the tail, as if the waiter arrived now, with a count of 0. */
+/*
+ * Move a waiter back, with a count of 0: to the tail, but not further than behind the next front
+ * and the turns of one credit. Otherwise a user with many waiters could push the turns of
+ * another user back as far as it likes.
+ */
 static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
 	struct accmem_queue_waiter *last =
 		list_entry(q->waiters.prev, struct accmem_queue_waiter, link);
+	struct accmem_queue_waiter *next = queue_front_after(q, w);
+	u64 most = queue_turn(q) + (q->credit >> QUEUE_TURN_SHIFT);
+	bool at_cursor = q->cursor == w;
 
+	if (next)
+		most = max(most, next->turn);
 	w->bypassed = 0;
-	w->turn = last->turn;
+	w->turn = max(w->turn, min(last->turn, most));
 	w->user->turn = max(w->user->turn, w->turn + queue_length_of(w->need));
 	q->last_turn = max(q->last_turn, w->user->turn);
 	queue_remove(q, w);
 	queue_insert(q, w);
+	/* The walk has not come to @w, which is the last again. */
+	if (at_cursor && !q->cursor)
+		q->cursor = w;
 }
 
 /*
@@ -202,7 +219,7 @@ static void queue_inherit_bypasses(struct accmem_queue *q, u32 bypassed)
 		front->bypassed = max(front->bypassed, bypassed);
 }
 
-/* Move a front that may have no reservation to the tail, so that the next one may. */
+/* Move a front that may have no reservation back, so that the next one may. */
 static void queue_skip(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
 	u32 bypassed = w->bypassed;
@@ -268,7 +285,7 @@ static void queue_postpone(struct accmem_queue *q,
 
 /*
  * End the reservation of @w, if there is one, so that other waiters may use the
- * memory. If the reservation ends unserved, move @w to the tail.
+ * memory. If the reservation ends unserved, move @w back.
  */
 static void queue_unreserve(struct accmem_queue *q,
 			    struct accmem_queue_waiter *w, bool used, u64 now)

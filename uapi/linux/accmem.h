@@ -459,8 +459,8 @@ struct accmem_info {
  *   memory that is freed from then on. The reservation ends when the request is served,
  *   or after the module parameter waiter_reserve_ms, or earlier if it refuses memory to
  *   others and none is freed.
- * * If the reservation ends without being used, the request moves to the tail of the
- *   queue. No new reservation is made for another waiter_reserve_ms or longer.
+ * * If the reservation ends without being used, the request moves behind the next ones, or
+ *   to the tail of the queue. No new reservation is made for another waiter_reserve_ms or longer.
  * * A signal interrupts the wait. If the signal's action has SA_RESTART, the call is
  *   restarted. It keeps its place in the queue if the same thread restarts it within one
  *   second.

@@ -237,15 +237,43 @@ static bool is_reserved_for(const struct world *w, const struct entry *e)
 	return w->r.of == e;
 }
 
-/* the entry moves behind all others */
+/*
+ * the latest turn that was served, or an earlier one of somebody who is there and waits
+ */
+static u64 naive_now(const struct world *w)
+{
+	u64 now = w->turn;
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++) {
+		const struct entry *e = &w->e[i];
+
+		if (e->in && !e->limited &&
+		    e->state != ACCMEM_QUEUE_SUSPENDED && e->turn < now)
+			now = e->turn;
+	}
+	return now;
+}
+
+/* the entry moves behind the next front and a credit, or behind all others */
 static void naive_demote(struct world *w, struct entry *e)
 {
 	struct entry *last = NULL, *next = NULL;
+	u64 to = naive_now(w) + CREDIT;
 
 	while ((next = naive_next(w, next)))
 		last = next;
+	next = e;
+	while ((next = naive_next(w, next)))
+		if (!next->limited && next->state != ACCMEM_QUEUE_SERVED)
+			break;
+	if (next && to < next->turn)
+		to = next->turn;
+	if (to > last->turn)
+		to = last->turn;
 	e->bypassed = 0;
-	e->turn = last->turn;
+	if (e->turn < to)
+		e->turn = to;
 	e->order = ++w->arrivals;
 	if (w->ahead[e->user] < e->turn + e->length)
 		w->ahead[e->user] = e->turn + e->length;
@@ -322,24 +350,6 @@ static void naive_count_bypass(struct world *w, const struct entry *served)
 		return;
 	front->bypassed++;
 	naive_reserve_if_due(w);
-}
-
-/*
- * the latest turn that was served, or an earlier one of somebody who is there and waits
- */
-static u64 naive_now(const struct world *w)
-{
-	u64 now = w->turn;
-	unsigned int i;
-
-	for (i = 0; i < WAITERS; i++) {
-		const struct entry *e = &w->e[i];
-
-		if (e->in && !e->limited &&
-		    e->state != ACCMEM_QUEUE_SUSPENDED && e->turn < now)
-			now = e->turn;
-	}
-	return now;
 }
 
 /* where the next turn of a user begins, which is @length long */

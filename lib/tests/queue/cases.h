@@ -497,6 +497,120 @@ static bool a_reservation_that_is_left_costs_the_place(void)
 	return has_expired_at_1100(&r);
 }
 
+/*
+ * A user with many waiters takes part while a reservation of another ends unused. When these
+ * waiters have gone, the other is not behind where they were.
+ */
+static bool an_unused_reservation_costs_a_credit_at_most(void)
+{
+	static struct accmem_queue_waiter many[20];
+	struct accmem_queue_user z = {};
+	struct reserved r;
+	int i;
+
+	r = (struct reserved){};
+	accmem_queue_init(&r.q, BOUND);
+	r.q.reserve_ns = RESERVE;
+	r.q.credit = 2 * GRANULE;
+	sleep_in(&r.q, &r.large, &r.x, 4 * GRANULE);
+	for (i = 0; i < 20; i++)
+		sleep_in(&r.q, &many[i], &z, 16 * GRANULE);
+	for (i = 0; i < BOUND; i++)
+		accmem_queue_count_bypass(&r.q, &r.y, GRANULE, 100);
+	if (r.q.reserved != &r.large || !accmem_queue_tick(&r.q, 1100))
+		return false;
+	for (i = 0; i < 20; i++)
+		accmem_queue_leave(&r.q, &many[i], false, 1100);
+	/* a turn of 2 granules each: the third one is behind */
+	for (i = 0; i < 3; i++) {
+		sleep_in(&r.q, &r.small, &r.y, GRANULE);
+		if (i < 2)
+			accmem_queue_leave(&r.q, &r.small, true, 1100);
+	}
+	return r.q.waiters.next == &r.large.link;
+}
+
+/* A waiter that moves back while a walk is at it is not left out by the walk. */
+static bool a_walk_does_not_lose_who_moves_back(void)
+{
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue_waiter w, limited;
+	unsigned int steps = 2;
+	struct accmem_queue q;
+	u64 free = 1;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.reserve_ns = RESERVE;
+	q.may_reserve = cannot;
+	accmem_queue_enter(&q, &limited, &x, 1);
+	accmem_queue_sleep(&q, &limited, true, 0);
+	sleep_in(&q, &w, &x, 1);
+	accmem_queue_memory_freed(&q, NULL, 0);
+	q.cursor = &w;
+	for (i = 0; i < BOUND; i++)
+		accmem_queue_count_bypass(&q, &y, GRANULE, 100);
+	return accmem_queue_next(&q, &q.cursor, &steps, fits, &free) == &w;
+}
+
+/* The user of an unused reservation is not behind another one when nobody waits any more. */
+static bool an_empty_queue_forgets_unused_reservations(void)
+{
+	struct accmem_queue_waiter a, b;
+	struct reserved r;
+	u64 free = 4;
+
+	if (!reserve(&r) || !accmem_queue_tick(&r.q, 1100))
+		return false;
+	accmem_queue_leave(&r.q, &r.small, false, 1100);
+	accmem_queue_leave(&r.q, &r.large, true, 1100);
+	sleep_in(&r.q, &a, &r.x, 1);
+	sleep_in(&r.q, &b, &r.y, 1);
+	accmem_queue_memory_freed(&r.q, NULL, 0);
+	return next(&r.q, fits, &free) == &a;
+}
+
+/* The pauses of a user do not become longer for ever. */
+static bool pauses_are_bounded(void)
+{
+	struct reserved r;
+	u64 now = 100;
+	int i, n;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_leave(&r.q, &r.small, false, now);
+	for (i = 0; i < 80; i++) {
+		if (!accmem_queue_tick(&r.q, r.q.until))
+			return false;
+		now = max(r.q.until, r.x.until);
+		if (now - r.x.ended > RESERVE << 6)
+			return false;
+		for (n = 0; n <= 2 * BOUND; n++)
+			accmem_queue_count_bypass(&r.q, &r.y, GRANULE, now);
+		if (!r.q.reserved)
+			return false;
+	}
+	return true;
+}
+
+/* A time that becomes shorter makes the pauses shorter, too. */
+static bool a_shorter_time_ends_a_pause(void)
+{
+	struct reserved r;
+	int n;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_leave(&r.q, &r.small, false, 100);
+	if (!accmem_queue_tick(&r.q, 1100))
+		return false;
+	accmem_queue_set_reserve(&r.q, 10, 1100);
+	for (n = 0; n <= 2 * BOUND; n++)
+		accmem_queue_count_bypass(&r.q, &r.y, GRANULE, 1120);
+	return r.q.reserved == &r.large;
+}
+
 /* A time that changes makes a reservation shorter, and never longer. */
 static bool a_reservation_lasts_no_longer_than_is_said(void)
 {
@@ -615,6 +729,14 @@ static const struct queue_case {
 	  a_suspended_waiter_keeps_it_no_longer_than_others },
 	{ "a reservation that is left costs the place",
 	  a_reservation_that_is_left_costs_the_place },
+	{ "an unused reservation costs a credit at most",
+	  an_unused_reservation_costs_a_credit_at_most },
+	{ "a walk does not lose who moves back",
+	  a_walk_does_not_lose_who_moves_back },
+	{ "an empty queue forgets unused reservations",
+	  an_empty_queue_forgets_unused_reservations },
+	{ "pauses are bounded", pauses_are_bounded },
+	{ "a shorter time ends a pause", a_shorter_time_ends_a_pause },
 	{ "a reservation lasts no longer than is said",
 	  a_reservation_lasts_no_longer_than_is_said },
 	{ "a reservation holds up nobody who needs nothing of it",
