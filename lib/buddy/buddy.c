@@ -378,9 +378,8 @@ unsigned int accmem_buddy_folio_used(const struct accmem_buddy *range,
 	if (WARN_ON_ONCE(!b->owners))
 		return 0;
 	if (owner_folio_recorded(&b->owners[folio]))
-		return b->owners[folio]
-			.used; /* retired granules have a record */
-	/* without a record, all of the folio is used or none of it */
+		return b->owners[folio].used;
+	/* Without a record, all of the folio is used or none of it; retired granules have one. */
 	if (map_next(&b->used, lo, false) == lo ||
 	    cached_overlaps(b, lo, lo + 1))
 		return 0;

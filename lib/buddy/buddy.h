@@ -326,7 +326,7 @@ u64 accmem_buddy_folio_owner(const struct accmem_buddy *b, u64 offset);
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: granules, without those of the cleaner, unless the cleaner holds all of them,
- * and without retired ones.
+ * and without retired ones. A last folio of one granule counts the granule when it is retired.
  */
 unsigned int accmem_buddy_folio_used(const struct accmem_buddy *b, u64 offset);
 
