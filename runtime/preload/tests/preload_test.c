@@ -29,13 +29,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "test.h"
-
-#define KIB 1024ul
-#define MIB (1024 * KIB)
+#include "preload_tests.h"
 
 /* Is it a mapping of the device, shared, as the kernel tells it? */
-static bool is_on_device(const void *pointer)
+bool is_on_device(const void *pointer)
 {
 	uintptr_t start, end, at = (uintptr_t)pointer;
 	char line[512], mode[5];
@@ -49,7 +46,7 @@ static bool is_on_device(const void *pointer)
 	return found && mode[3] == 's' && strstr(line, "accmem");
 }
 
-static void fill(char *p, size_t size, unsigned int seed)
+void fill(char *p, size_t size, unsigned int seed)
 {
 	size_t i;
 
@@ -57,7 +54,7 @@ static void fill(char *p, size_t size, unsigned int seed)
 		p[i] = (char)(i * 7 + i / 4096 + seed);
 }
 
-static bool is_filled(const char *p, size_t size, unsigned int seed)
+bool is_filled(const char *p, size_t size, unsigned int seed)
 {
 	size_t i;
 
@@ -203,7 +200,7 @@ static void fork_copies(void)
 }
 
 /* Forks; the child ends with what @check says. Return its status. */
-static int status_of_fork(bool (*check)(char *p), char *p)
+int status_of_fork(bool (*check)(char *p), char *p)
 {
 	pid_t child = fork();
 	int status = -1;
@@ -310,7 +307,7 @@ static void fork_beside_writers(void)
 	}
 }
 
-static bool allocates(char *p)
+bool allocates(char *p)
 {
 	(void)p;
 	p = malloc(MIB);
@@ -391,169 +388,6 @@ static void stack_of_a_thread(void)
 	CHECK_EQ(pthread_create(&thread, &attr, fork_in_thread, NULL), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	free(stack);
-}
-
-/* Forks that run no handlers */
-static void fork_without_handlers(void)
-{
-	pid_t (*calls[2])(void) = { _Fork, NULL }, child;
-	char *p = malloc(MIB);
-	int i, status;
-
-	for (i = 0; i < 2; i++) {
-		fill(p, MIB, 1);
-		child = calls[i] ? calls[i]() :
-				   syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-		if (!child) {
-			if (!is_filled(p, MIB, 1))
-				_exit(1);
-			memset(p, 0, MIB);
-			_exit(0);
-		}
-		CHECK_EQ(waitpid(child, &status, 0), child);
-		CHECK_EQ(status, 0);
-		CHECK(is_filled(p, MIB, 1));
-	}
-	free(p);
-}
-
-/* A child that shares the descriptors leaves them open. */
-static void fork_with_shared_descriptors(void)
-{
-	char *p = malloc(MIB);
-	pid_t child;
-	int status;
-
-	child = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
-	if (!child)
-		_exit(0);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	free(p);
-	p = malloc(MIB);
-	CHECK(is_on_device(p));
-	free(p);
-}
-
-static void forks_that_fail(void)
-{
-	char *p = malloc(MIB);
-
-	errno = 0;
-	CHECK_EQ(syscall(SYS_clone, CLONE_NEWNS | CLONE_FS, 0, 0, 0, 0), -1);
-	CHECK_EQ(errno, EINVAL);
-	CHECK(is_on_device(p));
-	free(p);
-}
-
-/* What handlers of pthread_atfork() do to blocks */
-static struct {
-	pthread_mutex_t lock;
-	char *written; /* the child writes to it */
-	char *freed; /* the child frees it */
-	char *freed_before; /* freed before the fork */
-} atfork = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&atfork.lock);
-	free(atfork.freed_before);
-	atfork.freed_before = NULL;
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&atfork.lock);
-}
-
-static void in_child(void)
-{
-	pthread_mutex_unlock(&atfork.lock);
-	*atfork.written = 'c';
-	free(atfork.freed);
-}
-
-static void *allocate_locked(void *done)
-{
-	while (!atomic_load((atomic_bool *)done)) {
-		pthread_mutex_lock(&atfork.lock);
-		free(malloc(MIB));
-		pthread_mutex_unlock(&atfork.lock);
-		sched_yield();
-	}
-	return NULL;
-}
-
-static bool has_written(char *p)
-{
-	return *p == 'c' && is_filled(p + 1, MIB - 1, 2);
-}
-
-static void handlers_of_a_fork(void)
-{
-	atomic_bool done = false;
-	pthread_t thread;
-	int i;
-
-	CHECK_EQ(pthread_atfork(before_fork, after_fork, in_child), 0);
-	atfork.written = malloc(MIB);
-	atfork.freed = malloc(MIB);
-	fill(atfork.written + 1, MIB - 1, 2);
-	fill(atfork.freed, MIB, 3);
-	*atfork.written = 'p';
-	CHECK_EQ(pthread_create(&thread, NULL, allocate_locked, &done), 0);
-	for (i = 0; i < 20; i++) {
-		atfork.freed_before = malloc(MIB);
-		CHECK_EQ(status_of_fork(has_written, atfork.written), 0);
-		CHECK_EQ(*atfork.written, 'p');
-		CHECK(is_filled(atfork.freed, MIB, 3));
-	}
-	done = true;
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	free(malloc(MIB));
-	free(atfork.written);
-	free(atfork.freed);
-}
-
-static void *read_lines(void *done)
-{
-	FILE *f = fopen("/dev/null", "r");
-
-	while (!atomic_load((atomic_bool *)done)) {
-		flockfile(f);
-		free(malloc(MIB));
-		funlockfile(f);
-	}
-	fclose(f);
-	return NULL;
-}
-
-static void *flush_files(void *done)
-{
-	while (!atomic_load((atomic_bool *)done)) {
-		fflush(NULL);
-		sched_yield();
-	}
-	return NULL;
-}
-
-/* A fork takes the lock of all files, whose owner waits for one file. */
-static void fork_beside_files(void)
-{
-	atomic_bool done = false;
-	pthread_t threads[2];
-	char *p = malloc(MIB);
-	int i;
-
-	fill(p, MIB, 1);
-	CHECK_EQ(pthread_create(&threads[0], NULL, read_lines, &done), 0);
-	CHECK_EQ(pthread_create(&threads[1], NULL, flush_files, &done), 0);
-	for (i = 0; i < 100; i++)
-		CHECK_EQ(status_of_fork(allocates, NULL), 0);
-	done = true;
-	CHECK_EQ(pthread_join(threads[0], NULL), 0);
-	CHECK_EQ(pthread_join(threads[1], NULL), 0);
-	CHECK(is_filled(p, MIB, 1));
-	free(p);
 }
 
 static char *new_block(void)
