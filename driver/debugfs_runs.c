@@ -129,8 +129,8 @@ static bool runs_fill_retired(struct runs_walk *w, struct accmem_carveout *cv)
 {
 	struct accmem_failed_run run;
 
-	while (w->nr < RUNS &&
-	       accmem_failed_next(cv, w->at, cv->capacity, &run)) {
+	while (w->nr < RUNS && accmem_failed_next(cv, w->at, cv->capacity,
+						  cv->capacity, &run)) {
 		w->at = run.start + run.size;
 		if (run.is_retired)
 			w->lines[w->nr++] = (struct accmem_run_line){

@@ -90,7 +90,8 @@ static ssize_t retired_read(struct file *file, struct kobject *kobj,
 	u64 at = 0;
 	int length;
 
-	for (; done < count && accmem_failed_next(cv, at, cv->capacity, &run);
+	for (; done < count &&
+	       accmem_failed_next(cv, at, cv->capacity, cv->capacity, &run);
 	     at = run.start + run.size) {
 		cond_resched();
 		length = retired_print(cv, &run, line);

@@ -142,7 +142,7 @@ static void users_forget(bool all)
 	for (node = rb_first(&users); node; node = next) {
 		next = rb_next(node);
 		user = to_user(node);
-		if (atomic_long_read(&user->refs) ||
+		if (atomic_long_read_acquire(&user->refs) ||
 		    (!all && user->last_message &&
 		     time_before(jiffies, user->last_message +
 						  DEFAULT_RATELIMIT_INTERVAL)))
@@ -202,7 +202,8 @@ void accmem_user_get(struct accmem_user *user)
  */
 void accmem_user_put(struct accmem_user *user)
 {
-	atomic_long_dec(&user->refs);
+	/* What was done to the user before is seen by users_forget(), which frees it. */
+	(void)atomic_long_dec_return_release(&user->refs);
 }
 
 /**

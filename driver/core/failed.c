@@ -101,6 +101,7 @@ int accmem_failed_add(struct accmem_carveout *cv, u64 offset,
  * @cv: the carveout
  * @offset: offset at which the search begins
  * @end: offset at which it ends
+ * @most: bytes of @run, at most
  * @run: out: the granules from the first on that have failed without a gap, for the same
  *	cause, and are in the same state
  *
@@ -108,7 +109,7 @@ int accmem_failed_add(struct accmem_carveout *cv, u64 offset,
  * Return: true if there are any.
  */
 bool accmem_failed_next(struct accmem_carveout *cv, u64 offset, u64 end,
-			struct accmem_failed_run *run)
+			u64 most, struct accmem_failed_run *run)
 {
 	unsigned long last = failed_index(end - 1);
 	unsigned long first = failed_index(offset), stop;
@@ -119,6 +120,7 @@ bool accmem_failed_next(struct accmem_carveout *cv, u64 offset, u64 end,
 	found = xa_find(&cv->failed.granules, &first, last, XA_PRESENT);
 	if (!found)
 		return false;
+	last = min(last, first + (unsigned long)failed_index(most) - 1);
 	for (stop = first + 1; stop <= last; stop++) {
 		if (xa_load(&cv->failed.granules, stop) != found)
 			break;
@@ -163,6 +165,7 @@ bool accmem_failed_in_bo(struct accmem_bo *bo, u64 offset, u64 size)
 							   run->start + from -
 								   at,
 							   run->start + to - at,
+							   ACCMEM_GRANULE,
 							   &failed);
 			at += run->size;
 		}
@@ -190,13 +193,14 @@ bool accmem_failed_cut(struct accmem_carveout *cv, struct accmem_run *part,
 
 	part->size = end - part->start;
 	if (!accmem_any_failed(cv) ||
-	    !accmem_failed_next(cv, part->start, end, &run))
+	    !accmem_failed_next(cv, part->start, end,
+				FAILED_BATCH * ACCMEM_GRANULE, &run))
 		return false;
 	if (run.start > part->start) {
 		part->size = run.start - part->start;
 		return false;
 	}
-	part->size = min(run.size, FAILED_BATCH * ACCMEM_GRANULE);
+	part->size = run.size;
 	return true;
 }
 

@@ -18,7 +18,7 @@
 int accmem_failed_add(struct accmem_carveout *cv, u64 offset,
 		      enum accmem_cause cause);
 bool accmem_failed_next(struct accmem_carveout *cv, u64 offset, u64 end,
-			struct accmem_failed_run *run);
+			u64 most, struct accmem_failed_run *run);
 bool accmem_failed_in_bo(struct accmem_bo *bo, u64 offset, u64 size);
 bool accmem_failed_cut(struct accmem_carveout *cv, struct accmem_run *part,
 		       u64 end);
@@ -38,7 +38,8 @@ static inline bool accmem_has_failed(struct accmem_carveout *cv, u64 offset,
 	struct accmem_failed_run run;
 
 	return accmem_any_failed(cv) &&
-	       accmem_failed_next(cv, offset, offset + size, &run);
+	       accmem_failed_next(cv, offset, offset + size, ACCMEM_GRANULE,
+				  &run);
 }
 
 /*

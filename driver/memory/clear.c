@@ -38,6 +38,7 @@
 #define CLEAR_YIELD_MAX \
 	(HZ / 10) /* longest wait of the cleaner for other tasks */
 #define CLEAR_SCAN 512u /* chunks checked in one critical section */
+#define CLEAR_DIRTY 8u /* chunks made dirty in one critical section */
 #define CLEAR_SEEN BIT_ULL(63) /* in clean_for: set by the last aging */
 
 static u64 clear_chunk_start(u64 chunk)
@@ -357,26 +358,33 @@ static bool clear_chunk(struct accmem_carveout *cv)
 	return cleared || err == -EAGAIN;
 }
 
-/* Age chunks [@chunk, @end). Return true if some are clean for an account still. */
-static bool clear_age_chunks(struct accmem_carveout *cv, u64 chunk, u64 end)
+/*
+ * Age chunks from @chunk on, up to @end. Each run of a chunk that is made dirty costs a step. Set
+ * *@left if a chunk is clean for an account still. Return the chunk at which the next call
+ * continues.
+ */
+static u64 clear_age_chunks(struct accmem_carveout *cv, u64 chunk, u64 end,
+			    bool *left)
 {
-	bool left = false;
+	unsigned int dirtied = 0;
 
+	end = min(end, chunk + CLEAR_SCAN);
 	accmem_carveout_lock(cv);
-	for (; chunk < end; chunk++) {
+	for (; chunk < end && dirtied < CLEAR_DIRTY; chunk++) {
 		u64 by = READ_ONCE(cv->chunks[chunk].clean_for);
 
 		if (by & CLEAR_SEEN) {
 			clear_chunk_make_dirty(cv, chunk);
+			dirtied++;
 		} else if (by) {
 			WRITE_ONCE(cv->chunks[chunk].clean_for,
 				   by | CLEAR_SEEN);
-			left = true;
+			*left = true;
 		}
 	}
 	accmem_carveout_unlock(cv);
 	cond_resched();
-	return left;
+	return chunk;
 }
 
 /*
@@ -385,13 +393,12 @@ static bool clear_age_chunks(struct accmem_carveout *cv, u64 chunk, u64 end)
  */
 static void clear_age_clean_for(struct accmem_carveout *cv)
 {
-	u64 nr = accmem_chunk_index(cv->capacity), chunk;
+	u64 nr = accmem_chunk_index(cv->capacity), chunk = 0;
 	bool left = false;
 
 	WRITE_ONCE(cv->cleaner.has_clean_for, false);
-	for (chunk = 0; chunk < nr; chunk += CLEAR_SCAN)
-		left |= clear_age_chunks(cv, chunk,
-					 min(chunk + CLEAR_SCAN, nr));
+	while (chunk < nr)
+		chunk = clear_age_chunks(cv, chunk, nr, &left);
 	if (left)
 		WRITE_ONCE(cv->cleaner.has_clean_for, true);
 }

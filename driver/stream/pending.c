@@ -211,10 +211,15 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 	       !bo->shared && kref_read(&bo->refs) == 1;
 }
 
+static bool pending_is_usable(struct accmem_bo *bo)
+{
+	return accmem_bo_is_idle(bo) && !accmem_bo_has_failed(bo, 0, bo->size);
+}
+
 /*
  * Find a pending buffer that a request can reuse. The buffer is removed from the
- * stream, so that its free cannot finish. Buffers that fit, but whose pages are pinned,
- * are removed as well until the search ends, so that the search does not find them
+ * stream, so that its free cannot finish. Buffers that fit, but whose pages are pinned or have
+ * failed, are removed as well until the search ends, so that the search does not find them
  * again.
  */
 static struct accmem_buffer *pending_find(struct accmem_stream *stream,
@@ -227,9 +232,9 @@ static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 
 	while (left-- &&
 	       (pending = accmem_stream_pop(stream, pending_fits, wanted))) {
-		/* the check reads all pages: too long to run under a spinlock */
+		/* the checks read all pages and runs: too long to run under a spinlock */
 		buf = pending_buffer(pending);
-		if (accmem_bo_is_idle(accmem_buffer_bo(buf)))
+		if (pending_is_usable(accmem_buffer_bo(buf)))
 			break;
 		llist_add(&pending->due, &pinned);
 		buf = NULL;

@@ -54,8 +54,8 @@ static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 
 /*
  * Can a freed buffer serve a request? The answer is yes if a new buffer for @req and
- * @layout in @cv would have the same properties as @buf with its buffer object @bo, and
- * if none of the memory has failed.
+ * @layout in @cv would have the same properties as @buf with its buffer object @bo. The caller
+ * checks whether some of the memory has failed, which may take long.
  */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 				      struct accmem_bo *bo,
@@ -70,8 +70,7 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
 	       buf->reserve == req->reserve && bo->cv == cv &&
-	       bo->cache_mode == accmem_carveout_mode(cv, req->cache_mode) &&
-	       !accmem_bo_has_failed(bo, 0, bo->size);
+	       bo->cache_mode == accmem_carveout_mode(cv, req->cache_mode);
 }
 
 /* Make a freed buffer that fits @req the buffer of @req. The caller holds ctx->lock. */

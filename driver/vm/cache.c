@@ -127,7 +127,9 @@ static bool cache_fits(const struct accmem_buffer *buf,
 
 	return accmem_buffer_fits(buf, bo, cv, req, layout) &&
 	       /* a mapping of its slab page may have been made after the free */
-	       !accmem_bo_was_mapped(bo);
+	       !accmem_bo_was_mapped(bo) &&
+	       /* few runs: see cache_may_add() */
+	       !accmem_bo_has_failed(bo, 0, bo->size);
 }
 
 static struct accmem_buffer *cache_find(struct accmem_context *ctx,

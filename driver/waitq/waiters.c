@@ -361,8 +361,11 @@ bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 	return newly_short;
 }
 
-/* Remove a waiter. @err is its error, or 0 if it was served. */
-static void waiter_remove(struct accmem_waiter *w, int err)
+/*
+ * Remove a waiter. @err is its error, or 0 if it was served. The caller runs the queue
+ * afterwards.
+ */
+static void waiter_unlink(struct accmem_waiter *w, int err)
 {
 	struct accmem_waiters *ws = w->ws;
 	u64 now = ktime_get_ns();
@@ -374,7 +377,12 @@ static void waiter_remove(struct accmem_waiter *w, int err)
 	accmem_wait_times_count(ws, now - w->since);
 	WRITE_ONCE(ws->nr, ws->queue.nr);
 	atomic_dec(&w->account->user->nr_waiting);
-	accmem_waiters_run_queue(ws);
+}
+
+static void waiter_remove(struct accmem_waiter *w, int err)
+{
+	waiter_unlink(w, err);
+	accmem_waiters_run_queue(w->ws);
 }
 
 /**
@@ -477,20 +485,24 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 
 /*
  * Free interrupted waiters: those of @ctx, or if @ctx is NULL, those whose call was not
- * repeated in time.
+ * repeated in time. The queue runs once, since a run may search all folios of a carveout.
  */
 static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 {
 	struct accmem_waiter *w, *next;
+	bool any = false;
 
 	lockdep_assert_held(&ws->lock);
 	list_for_each_entry_safe(w, next, &ws->away, link) {
 		if (ctx ? w->ctx != ctx : time_before(jiffies, w->away_until))
 			continue;
 		list_del(&w->link);
-		waiter_remove(w, -ERESTARTSYS);
+		waiter_unlink(w, -ERESTARTSYS);
 		kfree(w);
+		any = true;
 	}
+	if (any)
+		accmem_waiters_run_queue(ws);
 }
 
 /**
