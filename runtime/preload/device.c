@@ -6,7 +6,8 @@
  * The program may close the descriptor, and get the same number for another file. So the
  * file is compared before each use.
  *
- * Locking: the caller holds the lock of the blocks.
+ * Locking: the caller holds the lock of the blocks, except for the functions about filters, which
+ * change device_fd atomically.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,6 +28,8 @@
 #define PREFAULT_MAX (32ul << 20)
 
 static atomic_int device_fd = NOT_OPEN;
+static atomic_int filtered_fd =
+	NOT_OPEN; /* device_fd before a call that sets a filter */
 static struct stat device_file;
 static pid_t
 	device_owner; /* not the child of a vfork(), which shares the memory */
@@ -90,6 +93,8 @@ int device_filter(void)
 
 	if (before >= 0 && getpid() != device_owner)
 		return before;
+	if (before >= 0)
+		filtered_fd = before;
 	return atomic_exchange(&device_fd, FILTERED);
 }
 
@@ -112,9 +117,14 @@ bool device_is_closed(void)
 
 void device_close_inherited(bool shares_files)
 {
-	int fd = device_fd;
+	int fd = device_fd == FILTERED ? filtered_fd : device_fd;
 
-	if (!shares_files && device_is_file(fd, &device_file))
+	/* a file that this child opened would stay open in the parent */
+	if (shares_files) {
+		device_fd = CLOSED;
+		return;
+	}
+	if (device_is_file(fd, &device_file))
 		syscall(SYS_close, fd);
 	if (!device_is_closed())
 		device_fd = NOT_OPEN;

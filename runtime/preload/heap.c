@@ -8,9 +8,9 @@
  *
  * Locking: blocks_lock. Threads allocate and free blocks with a shared lock, each with an
  * entry of its own, so that a system call of one thread does not delay the others. A thread that
- * reads the blocks of other threads has an exclusive lock. A fork holds it while the C library
- * and other libraries take their locks, whose owners may allocate and free. So malloc() and
- * free() never wait for the lock: the ordinary heap serves the request, and the thread that
+ * reads the blocks of other threads, or changes pages of a block, has an exclusive lock. A fork
+ * holds it while the C library and other libraries take their locks, whose owners may allocate
+ * and free. So malloc() and free() never wait for the lock: the ordinary heap serves the request, and the thread that
  * releases the lock frees the block. Signals are masked under the lock, since a handler may
  * fork, and a fork takes the lock. heap_find() needs no lock: the entry of a block that the
  * caller owns does not change.
@@ -45,8 +45,9 @@ struct thread_state {
 	sigset_t mask;
 };
 
-/* Locks that this thread has. Only the first one locks. */
+/* Locks that this thread has or is about to take. Only the first one locks. */
 static __thread unsigned int depth INITIAL_EXEC;
+static __thread bool holds INITIAL_EXEC; /* the thread has the lock */
 /* Of the thread that forks, under the exclusive lock */
 static struct thread_state fork_state;
 
@@ -87,6 +88,7 @@ static void heap_lock(struct thread_state *state)
 	heap_enter(state);
 	depth = 1;
 	pthread_rwlock_wrlock(&blocks_lock);
+	holds = true;
 }
 
 /* Take the shared lock. False: another thread has the exclusive lock, or waits for it. */
@@ -98,7 +100,8 @@ static bool heap_try_lock(struct thread_state *state)
 	}
 	heap_enter(state);
 	depth = 1;
-	if (!pthread_rwlock_tryrdlock(&blocks_lock))
+	holds = !pthread_rwlock_tryrdlock(&blocks_lock);
+	if (holds)
 		return true;
 	depth = 0;
 	heap_leave(state);
@@ -108,9 +111,13 @@ static bool heap_try_lock(struct thread_state *state)
 /* Return true if that was the last lock of this thread. */
 static bool heap_unlock(const struct thread_state *state)
 {
-	if (--depth)
+	if (depth > 1) {
+		depth--;
 		return false;
+	}
+	holds = false;
 	pthread_rwlock_unlock(&blocks_lock);
+	depth = 0;
 	heap_leave(state);
 	return true;
 }
@@ -138,15 +145,17 @@ void heap_unlock_parent(void)
 	heap_unlock_exclusive(&state);
 }
 
-/* A handler may have forked during free(), which goes on in the child. */
+/* A handler may have forked during free(), which goes on in the child with its lock. */
 void heap_unlock_child(void)
 {
 	blocks_lock = (pthread_rwlock_t)LOCK;
 	reserved = 0;
 	if (--depth) {
-		pthread_rwlock_rdlock(&blocks_lock);
+		if (holds)
+			pthread_rwlock_rdlock(&blocks_lock);
 		return;
 	}
+	holds = false;
 	heap_leave(&fork_state);
 	heap_free_marked();
 }
@@ -464,8 +473,7 @@ static bool heap_change_range(struct block *block, size_t at, size_t end,
 	if (!heap_prepare_ordinary(block))
 		return false;
 	while ((to = heap_run(block, &at, end)) > at) {
-		if (change != HEAP_UNMAP &&
-		    !heap_replace(block, at, to, change == HEAP_KEEP))
+		if (!heap_replace(block, at, to, change == HEAP_KEEP))
 			return false;
 		memset(block->ordinary + at / GRANULE, true,
 		       (to - at) / GRANULE);

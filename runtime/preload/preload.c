@@ -153,7 +153,8 @@ static size_t preload_usable(void *pointer)
 /*
  * A block that grows gets a quarter more, because it will probably grow again. A block
  * that shrinks below half moves, so that the device memory can be reused. A large block
- * of the ordinary heap stays there: the device had no room for it.
+ * of the ordinary heap stays there: the device had no room for it, or another thread had the
+ * lock of the blocks.
  */
 EXPORT void *realloc(void *pointer, size_t size)
 {
@@ -281,13 +282,13 @@ void preload_unmap(void *start, size_t length)
 	next.munmap(start, length);
 }
 
-/* The pages that are gone are not copied for a fork any more. */
+/* Pages that are gone cannot be copied for a fork. */
 EXPORT int munmap(void *start, size_t length)
 {
 	preload_resolve();
 	/* the kernel returns an error for a start in the middle of a page */
 	if ((uintptr_t)start % GRANULE == 0 &&
-	    !heap_make_ordinary(start, length, HEAP_UNMAP))
+	    !heap_make_ordinary(start, length, HEAP_KEEP))
 		return -1;
 	return next.munmap(start, length);
 }
@@ -400,7 +401,8 @@ EXPORT int prctl(int option, ...)
 		a[i] = va_arg(args, unsigned long);
 	va_end(args);
 	preload_resolve();
-	if (option != PR_SET_SECCOMP)
+	/* a filter of NULL: see preload_is_filter() */
+	if (option != PR_SET_SECCOMP || (a[0] == SECCOMP_MODE_FILTER && !a[1]))
 		return next.prctl(option, a[0], a[1], a[2], a[3]);
 	before = device_filter();
 	ret = next.prctl(option, a[0], a[1], a[2], a[3]);
@@ -476,16 +478,18 @@ static bool preload_is_fork(const long *a)
 	return false;
 }
 
+/* Programs ask by a filter of NULL whether there are filters. That call always fails. */
 static bool preload_is_filter(const long *a)
 {
-	return a[0] == SYS_seccomp && (a[1] == SECCOMP_SET_MODE_FILTER ||
-				       a[1] == SECCOMP_SET_MODE_STRICT);
+	return a[0] == SYS_seccomp &&
+	       (a[1] == SECCOMP_SET_MODE_STRICT ||
+		(a[1] == SECCOMP_SET_MODE_FILTER && a[3]));
 }
 
 EXPORT long syscall(long number, ...)
 {
 	long a[7] = { number }, ret;
-	int before = 0;
+	int before;
 	va_list args;
 	size_t i;
 
@@ -496,11 +500,12 @@ EXPORT long syscall(long number, ...)
 	preload_resolve();
 	if (preload_is_fork(a))
 		return fork_call(preload_bare_fork, a);
-	if (preload_is_filter(a))
-		before = device_filter();
+	if (!preload_is_filter(a))
+		return next.syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+	before = device_filter();
 	ret = next.syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
-	/* a positive value is a thread that could not be filtered */
-	if (preload_is_filter(a) && ret)
+	/* A positive value is a new listener, or a thread that could not be filtered. */
+	if (ret < 0 || (ret && !(a[2] & SECCOMP_FILTER_FLAG_NEW_LISTENER)))
 		device_unfilter(before);
 	return ret;
 }

@@ -118,7 +118,6 @@ size_t heap_part(const char *start, size_t length, bool *is_on_device);
 enum heap_change {
 	HEAP_KEEP, /* they keep their bytes */
 	HEAP_DROP, /* they are zero */
-	HEAP_UNMAP, /* the caller unmaps them */
 };
 /* Pages of the range that are on the device become ordinary. False: no memory; sets errno. */
 bool heap_make_ordinary(const void *start, size_t length,

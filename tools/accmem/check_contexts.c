@@ -102,17 +102,20 @@ struct device_file {
 static bool is_file_of(const char *process, const char *range, const char *path,
 		       const struct device_file *file)
 {
-	char *link;
+	unsigned long start, end;
 	struct stat st;
 	bool same;
+	char *link;
 
 	if (!strcmp(path, file->path))
 		return true;
-	if (!strstr(path, "/dev/"))
+	if (!strstr(path, "/dev/") ||
+	    sscanf(range, "%lx-%lx", &start, &end) != 2)
 		return false;
-	link = path_of("/proc/%s/map_files/%s", process, range);
-	same = !stat(link, &st) && S_ISCHR(st.st_mode) &&
-	       st.st_rdev == file->number;
+	/* the names there have no leading zeros; there are none if the first thread has ended */
+	link = path_of("/proc/%s/map_files/%lx-%lx", process, start, end);
+	same = stat(link, &st) ||
+	       (S_ISCHR(st.st_mode) && st.st_rdev == file->number);
 	free(link);
 	return same;
 }

@@ -144,6 +144,7 @@ static void *read_lines(void *done)
 		flockfile(f);
 		free(malloc(MIB));
 		funlockfile(f);
+		sched_yield();
 	}
 	fclose(f);
 	return NULL;
@@ -169,7 +170,7 @@ void fork_beside_files(void)
 	fill(p, MIB, 1);
 	CHECK_EQ(pthread_create(&threads[0], NULL, read_lines, &done), 0);
 	CHECK_EQ(pthread_create(&threads[1], NULL, flush_files, &done), 0);
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < 30; i++)
 		CHECK_EQ(status_of_fork(allocates, NULL), 0);
 	done = true;
 	CHECK_EQ(pthread_join(threads[0], NULL), 0);

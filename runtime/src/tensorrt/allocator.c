@@ -206,8 +206,11 @@ static bool tensorrt_lacks_memory(const struct accmem_tensorrt *a,
 {
 	struct accmem_info info;
 
-	return !accmem_sum_info(accmem_pool_context(a->pool), &info) &&
-	       info.largest_run < length;
+	if (accmem_sum_info(accmem_pool_context(a->pool), &info))
+		return false;
+	return (info.features & ACCMEM_FEATURE_SCATTER ?
+			info.free_bytes :
+			info.largest_run) < length;
 }
 
 /* If there are not enough addresses, try again with a smaller reservation. */

@@ -229,15 +229,16 @@ static bool is_of_context(struct recorder *r, const char *text)
 	/* texts of early versions have no name */
 	if (sscanf(text, " %15[a-z0-9]%n", name, &end) != 1 || text[end] != ' ')
 		*name = '\0';
+	if (r->context && context != r->context)
+		return false;
 	if (!r->device) {
 		strcpy(r->name, name);
 		r->device = r->name;
 	}
-	if (strcmp(name, r->device) != 0)
+	if (*name && strcmp(name, r->device) != 0)
 		return false;
-	if (!r->context)
-		r->context = context;
-	return context == r->context;
+	r->context = context;
+	return true;
 }
 
 static bool is_event(const char *name, const char *event)
