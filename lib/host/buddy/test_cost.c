@@ -53,6 +53,9 @@ static const struct limit {
 	{ "aligned-pieces", { 0, 0 }, { 2605, 2605 } },
 	{ "merge-all", { 0, 0 }, { 47, 48025 } },
 	{ "next-free", { 0, 0 }, { 17, 66463 } },
+	{ "owned-request", { 0, 0 }, { 8, 8 } },
+	{ "owned-scan", { 0, 0 }, { 974, 974 } },
+	{ "owned-largest", { 0, 0 }, { 967, 967 } },
 };
 
 static const struct limit *limit_of(const char *name)
@@ -459,6 +462,55 @@ static void all_that_waits_merges(void)
 	bench_drop(t);
 }
 
+/* The most that one step of a question of owner 2 costs */
+static void largest_steps(const char *name, struct accmem_buddy *b)
+{
+	u64 cursor = 0, largest = 0, most = 0;
+	int err;
+
+	do {
+		count_begin();
+		err = accmem_buddy_largest_run_of(b, 2, &cursor, &largest);
+		most = count_accesses() > most ? count_accesses() : most;
+	} while (err == -EAGAIN);
+	if (err || largest)
+		abort();
+	compare(name, most);
+}
+
+/*
+ * Every second granule is free, and all folios belong to owner 1: there is nothing for owner 2,
+ * and each call that finds this out looks at a bounded number of runs.
+ */
+static void folios_of_another_owner(void)
+{
+	static struct accmem_buddy_folio folios[GIB >> ACCMEM_BUDDY_FOLIO_SHIFT];
+	struct accmem_buddy_request req = { .size = G, .align = G, .owner = 1 };
+	struct bench *t = bench_new(GIB);
+	u64 i, at;
+
+	memset(folios, 0, sizeof(folios));
+	accmem_buddy_set_owners(&t->b, folios);
+	for (i = 0; i < GIB / G; i++) {
+		req.start = i * G;
+		req.end = (i + 1) * G;
+		if (accmem_buddy_alloc(&t->b, &req, &at))
+			abort();
+	}
+	for (i = 0; i < GIB / G; i += 2)
+		if (accmem_buddy_free_owned(&t->b, i * G, G, 1))
+			abort();
+	req = (struct accmem_buddy_request){ .size = G, .align = G, .owner = 2 };
+	largest_run(&t->b);
+	count_begin();
+	if (accmem_buddy_alloc(&t->b, &req, &at) != -ENOSPC)
+		abort();
+	answer("owned-request");
+	answer_steps("owned-scan", &t->b, &req, GIB / G);
+	largest_steps("owned-largest", &t->b);
+	bench_drop(t);
+}
+
 static void workloads(void)
 {
 	pairs_in_an_empty_range("pair-4k", 4 * GIB, G);
@@ -478,6 +530,7 @@ static void workloads(void)
 	pieces_with_an_alignment();
 	all_that_waits_merges();
 	the_next_free_run_of_cached_blocks();
+	folios_of_another_owner();
 }
 
 int main(void)
