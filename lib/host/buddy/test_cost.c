@@ -500,7 +500,9 @@ static void folios_of_another_owner(void)
 	for (i = 0; i < GIB / G; i += 2)
 		if (accmem_buddy_free_owned(&t->b, i * G, G, 1))
 			abort();
-	req = (struct accmem_buddy_request){ .size = G, .align = G, .owner = 2 };
+	req = (struct accmem_buddy_request){ .size = G,
+					     .align = G,
+					     .owner = 2 };
 	largest_run(&t->b);
 	count_begin();
 	if (accmem_buddy_alloc(&t->b, &req, &at) != -ENOSPC)
