@@ -87,11 +87,10 @@ static ssize_t retired_read(struct file *file, struct kobject *kobj,
 	struct accmem_failed_run run;
 	char line[RETIRED_LINE];
 	size_t done = 0, part;
-	u64 at = 0;
+	u64 at = 0, all = cv->capacity;
 	int length;
 
-	for (; done < count &&
-	       accmem_failed_next(cv, at, cv->capacity, cv->capacity, &run);
+	for (; done < count && accmem_failed_next(cv, at, all, all, &run);
 	     at = run.start + run.size) {
 		cond_resched();
 		length = retired_print(cv, &run, line);

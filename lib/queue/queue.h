@@ -37,9 +37,10 @@
  * freed by the user of the waiter are no gain when a request of another user is refused.
  *
  * An unused reservation costs more than it gained: the waiter moves behind the next front and
- * the turns of one credit, or to the tail if that is nearer. No reservation begins for reserve_ns, nor for 200 times as long as requests
- * were refused. The user of the waiter gets none for reserve_ns, and each time for twice
- * as long. So a request that cannot be served lets at most one in a hundred others fail.
+ * the turns of one credit, or to the tail if that is nearer. No reservation begins for
+ * reserve_ns, nor for 200 times as long as requests were refused. The user of the waiter gets
+ * none for reserve_ns, and each time for twice as long. So a request that cannot be served
+ * lets at most one in a hundred others fail.
  * A front that may not have a reservation moves back in the same way, so that the next waiter
  * may.
  * While a waiter is suspended, so is its reservation: other requests may use the held

@@ -10,10 +10,10 @@
  * entry of its own, so that a system call of one thread does not delay the others. A thread that
  * reads the blocks of other threads, or changes pages of a block, has an exclusive lock. A fork
  * holds it while the C library and other libraries take their locks, whose owners may allocate
- * and free. So malloc() and free() never wait for the lock: the ordinary heap serves the request, and the thread that
- * releases the lock frees the block. Signals are masked under the lock, since a handler may
- * fork, and a fork takes the lock. heap_find() needs no lock: the entry of a block that the
- * caller owns does not change.
+ * and free. So malloc() and free() never wait for the lock: the ordinary heap serves the
+ * request, and the thread that releases the lock frees the block. Signals are masked under
+ * the lock, since a handler may fork, and a fork takes the lock. heap_find() needs no
+ * lock: the entry of a block that the caller owns does not change.
  */
 #define _GNU_SOURCE
 #include <errno.h>

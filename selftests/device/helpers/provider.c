@@ -333,14 +333,16 @@ TEST_F(provider, pin_of_many_parts)
 	unsigned long long at[2], size[2];
 	struct accmem_alloc b;
 	char text[128] = "";
+	int fields;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &self->a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &b));
 	ASSERT_EQ(0,
 		  pin_two(self->fd, self->a.address + 4096, b.address, 8192));
 	ASSERT_LE(0, accmem_read_file(PARAMETERS "pin", text, sizeof(text)));
-	ASSERT_EQ(4, sscanf(text, "%llu %llu %llu %llu", &at[0], &size[0],
-			    &at[1], &size[1]));
+	fields = sscanf(text, "%llu %llu %llu %llu", &at[0], &size[0], &at[1],
+			&size[1]);
+	ASSERT_EQ(4, fields);
 	EXPECT_EQ(8192, size[0]);
 	EXPECT_EQ(8192, size[1]);
 	EXPECT_EQ(b.address - self->a.address - 4096, at[1] - at[0]);

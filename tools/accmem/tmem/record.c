@@ -232,7 +232,7 @@ static bool is_of_context(struct recorder *r, const char *text)
 	if (r->context && context != r->context)
 		return false;
 	if (!r->device) {
-		strcpy(r->name, name);
+		memcpy(r->name, name, sizeof(name));
 		r->device = r->name;
 	}
 	if (*name && strcmp(name, r->device) != 0)
