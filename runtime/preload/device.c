@@ -23,16 +23,16 @@
 
 #define NOT_OPEN (-1)
 #define CLOSED (-2)
-#define FILTERED (-3) /* a seccomp filter may forbid its calls */
+#define FILTERED (-3) /* a seccomp filter may forbid the calls of the device */
 /* The page tables of larger buffers are filled by faults: much of them may stay unused. */
 #define PREFAULT_MAX (32ul << 20)
 
 static atomic_int device_fd = NOT_OPEN;
-static atomic_int filtered_fd =
-	NOT_OPEN; /* device_fd before a call that sets a filter */
+/* device_fd before the latest call that sets a filter */
+static atomic_int filtered_fd = NOT_OPEN;
 static struct stat device_file;
-static pid_t
-	device_owner; /* not the child of a vfork(), which shares the memory */
+/* The process that has opened the device: not its child of vfork(), which shares the memory */
+static pid_t device_owner;
 
 bool device_is_file(int fd, const struct stat *file)
 {

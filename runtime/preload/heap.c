@@ -34,8 +34,8 @@ static struct block blocks[BLOCKS_MAX];
 static atomic_size_t nr_blocks; /* entries from here on have never been used */
 
 static atomic_size_t nr_marked; /* blocks that wait for heap_free_marked() */
-static atomic_size_t
-	reserved; /* bytes on the device, with those of calls in progress */
+/* Bytes on the device, with those of calls in progress */
+static atomic_size_t reserved;
 
 /* State of a thread that has the lock, for heap_leave() */
 struct thread_state {
@@ -433,7 +433,8 @@ static void heap_copy(char *to, const char *from, size_t length)
 }
 
 /* One mremap() call: another thread sees the old mapping or the new one, never a hole. */
-static bool heap_replace(struct block *block, size_t at, size_t end, bool keep)
+static bool heap_replace(struct block *block, size_t at, size_t end,
+			 enum heap_change change)
 {
 	size_t length = end - at;
 	void *copy =
@@ -441,7 +442,7 @@ static bool heap_replace(struct block *block, size_t at, size_t end, bool keep)
 
 	if (copy == MAP_FAILED)
 		return false;
-	if (keep)
+	if (change == HEAP_KEEP)
 		heap_copy(copy, block->start + at, length);
 	if (!preload_move(copy, length, block->start + at)) {
 		preload_unmap(copy, length);
@@ -473,7 +474,7 @@ static bool heap_change_range(struct block *block, size_t at, size_t end,
 	if (!heap_prepare_ordinary(block))
 		return false;
 	while ((to = heap_run(block, &at, end)) > at) {
-		if (!heap_replace(block, at, to, change == HEAP_KEEP))
+		if (!heap_replace(block, at, to, change))
 			return false;
 		memset(block->ordinary + at / GRANULE, true,
 		       (to - at) / GRANULE);

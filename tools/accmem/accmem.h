@@ -248,7 +248,10 @@ struct account { /* a line of `contexts` in debugfs */
 
 bool accounts_read(struct account **accounts, size_t *nr, const char *device);
 void contexts_read(struct snapshot *s);
-/* qsort() and bsearch() for the contexts of a snapshot: by device and number */
+/* The order of contexts: by device and number. As strcmp() */
+int context_order(const char *device, uint64_t id, const char *other_device,
+		  uint64_t other_id);
+/* qsort() and bsearch() for the contexts of a snapshot */
 int contexts_compare(const void *a, const void *b);
 const char *fdinfo_value(const char *text, const char *key);
 char *thread_with_files(const char *process);

@@ -52,9 +52,8 @@ bool is_quiet(const struct reading *r, const char *device)
 static int compare_accounts(const void *a, const void *b)
 {
 	const struct account *x = a, *y = b;
-	int order = strcmp(x->device, y->device);
 
-	return order ? order : (x->id > y->id) - (x->id < y->id);
+	return context_order(x->device, x->id, y->device, y->id);
 }
 
 /* Add up the buffers of each context. */

@@ -55,12 +55,19 @@ struct name {
 	size_t index;
 };
 
+int context_order(const char *device, uint64_t id, const char *other_device,
+		  uint64_t other_id)
+{
+	int order = strverscmp(device, other_device);
+
+	return order ? order : (id > other_id) - (id < other_id);
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	const struct name *x = a, *y = b;
-	int order = strverscmp(x->device, y->device);
 
-	return order ? order : (x->id > y->id) - (x->id < y->id);
+	return context_order(x->device, x->id, y->device, y->id);
 }
 
 static struct context *add_context(struct snapshot *s, const struct name *name)
@@ -337,9 +344,8 @@ static void read_debugfs(struct reader *r, const char *device)
 int contexts_compare(const void *a, const void *b)
 {
 	const struct context *x = a, *y = b;
-	int order = strverscmp(x->device, y->device);
 
-	return order ? order : (x->id > y->id) - (x->id < y->id);
+	return context_order(x->device, x->id, y->device, y->id);
 }
 
 void contexts_read(struct snapshot *s)

@@ -238,11 +238,22 @@ static int pin(int fd, uint64_t address, uint64_t size)
 	return driver("pin", text);
 }
 
-/* freed memory is not free before the fence has signalled */
-TEST_F(provider, pin_holds)
+/* ends the pins by a fence: of the freed memory, @held bytes are not free before its signal */
+static void end_by_fence(struct __test_metadata *_metadata, int64_t held)
 {
 	int64_t capacity = accmem_sysfs(DEVICE, "capacity");
 
+	EXPECT_GE(capacity - held, accmem_sysfs(DEVICE, "free_bytes"));
+	ASSERT_EQ(0, driver("unpin", "fence"));
+	usleep(50000);
+	EXPECT_GE(capacity - held, accmem_sysfs(DEVICE, "free_bytes"));
+	ASSERT_EQ(0, driver("unpin", "signal"));
+	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
+}
+
+/* freed memory is not free before the fence has signalled */
+TEST_F(provider, pin_holds)
+{
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
 					ACCMEM_ALLOC_RESIZABLE, &self->a));
 	ASSERT_EQ(0, pin(self->fd, self->a.address + 4096, 8192));
@@ -250,14 +261,7 @@ TEST_F(provider, pin_holds)
 	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address, 4096, 0,
 					  NULL));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
-	EXPECT_GE(capacity - (int64_t)MIB(2),
-		  accmem_sysfs(DEVICE, "free_bytes"));
-	ASSERT_EQ(0, driver("unpin", "fence"));
-	usleep(50000);
-	EXPECT_GE(capacity - (int64_t)MIB(2),
-		  accmem_sysfs(DEVICE, "free_bytes"));
-	ASSERT_EQ(0, driver("unpin", "signal"));
-	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
+	end_by_fence(_metadata, MIB(2));
 }
 
 /* once the fence has ended the pin, REALLOC frees the memory that it cuts off */
@@ -329,7 +333,6 @@ static int pin_two(int fd, uint64_t first, uint64_t second, uint64_t size)
 /* each part is told its place, and one fence ends all parts */
 TEST_F(provider, pin_of_many_parts)
 {
-	int64_t capacity = accmem_sysfs(DEVICE, "capacity");
 	unsigned long long at[2], size[2];
 	struct accmem_alloc b;
 	char text[128] = "";
@@ -348,12 +351,7 @@ TEST_F(provider, pin_of_many_parts)
 	EXPECT_EQ(b.address - self->a.address - 4096, at[1] - at[0]);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	ASSERT_EQ(0, driver("unpin", "fence"));
-	usleep(50000);
-	EXPECT_GE(capacity - (int64_t)MIB(3),
-		  accmem_sysfs(DEVICE, "free_bytes"));
-	ASSERT_EQ(0, driver("unpin", "signal"));
-	EXPECT_EQ(-1, accmem_sysfs_wait(DEVICE, "free_bytes", capacity, 5000));
+	end_by_fence(_metadata, MIB(3));
 }
 
 /* if one part cannot be pinned, none stays pinned */
