@@ -202,7 +202,7 @@ void accmem_user_get(struct accmem_user *user)
  */
 void accmem_user_put(struct accmem_user *user)
 {
-	/* What was done to the user before is seen by users_forget(), which frees it. */
+	/* Pairs with the acquire in users_forget(): earlier accesses come before the kfree(). */
 	(void)atomic_long_dec_return_release(&user->refs);
 }
 

@@ -5,8 +5,8 @@
  * A program gives the driver of the device (the provider) the device addresses of a job. The
  * provider pins all parts of the memory with one call, programs its device with the places of
  * the parts, and unpins with a fence that signals when the device has finished. Until then the
- * memory stays where it is, also if the program frees it, ends, or closes the device, and
- * nobody else gets it.
+ * memory stays where it is, also if the program frees it, ends, or closes the device, and no
+ * other program gets the memory.
  *
  * Each part counts as an export: REALLOC does not move or shrink the memory, and the limit
  * max_exports_per_user applies.
@@ -211,8 +211,8 @@ static int pins_check(struct accmem_context *ctx,
 /**
  * accmem_pin() - keep memory of a program for the work of the device
  * @ctx: the context of the program
- * @parts: the parts, whose members &accmem_part.address, size and write are set. The function
- *	sets &accmem_part.range and offset. The array is the caller's, and not used later.
+ * @parts: the parts. The caller sets address, size and write of each &accmem_part, and the
+ *	function sets range and offset. The function does not use the array later.
  * @nr: number of parts, 1 to %ACCMEM_MAX_PARTS; parts may overlap
  *
  * All parts are pinned, or none. A revocation does not end the pins.

@@ -462,7 +462,7 @@ static void all_that_waits_merges(void)
 	bench_drop(t);
 }
 
-/* The most that one step of a question of owner 2 costs */
+/* Compare the costliest step of a search for the largest run of owner 2. */
 static void largest_steps(const char *name, struct accmem_buddy *b)
 {
 	u64 cursor = 0, largest = 0, most = 0;

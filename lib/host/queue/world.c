@@ -238,7 +238,8 @@ static bool is_reserved_for(const struct world *w, const struct entry *e)
 }
 
 /*
- * the latest turn that was served, or an earlier one of somebody who is there and waits
+ * the virtual time: the turn of the latest entry that was served, or an earlier turn of an entry
+ * that is neither limited nor suspended
  */
 static u64 naive_now(const struct world *w)
 {

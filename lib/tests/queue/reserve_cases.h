@@ -167,7 +167,7 @@ static bool unused_reservations_are_rarer_each_time(void)
 	return true;
 }
 
-/* Only who tried while memory was taken for a moment tries again, once. */
+/* A waiter tries again, once, only if its try was while another request held the memory. */
 static bool returned_memory_wakes_who_missed_it(void)
 {
 	struct accmem_queue_waiter before, during;
@@ -186,7 +186,7 @@ static bool returned_memory_wakes_who_missed_it(void)
 	accmem_queue_memory_missed(&q, &during, since);
 	if (next(&q, fits, &free) != &during || next(&q, fits, &free))
 		return false;
-	/* that one fails again, and gives back what it had */
+	/* the waiter fails again, and gives its memory back */
 	accmem_queue_start_try(&q, &during);
 	accmem_queue_memory_missed(&q, &before, q.tries);
 	accmem_queue_sleep(&q, &during, false, 0);
@@ -225,7 +225,7 @@ static bool a_waiter_suspended_for_a_moment_keeps_the_reservation(void)
 	if (!reserve(&r))
 		return false;
 	accmem_queue_suspend(&r.q, &r.large);
-	/* what is not used meanwhile is there for others */
+	/* other waiters may use the memory meanwhile */
 	if (r.q.reserved || next(&r.q, fits, &free) != &r.small)
 		return false;
 	accmem_queue_sleep(&r.q, &r.small, false, 106);
@@ -251,7 +251,7 @@ static bool a_suspended_waiter_keeps_it_no_longer_than_others(void)
 	return has_expired_at_1100(&r);
 }
 
-/* does who leaves it unused, and comes again, lose it? */
+/* Does a waiter lose its reservation if it leaves unserved and comes again? */
 static bool has_expired_by_leaving(bool suspended)
 {
 	struct reserved r;
@@ -265,7 +265,7 @@ static bool has_expired_by_leaving(bool suspended)
 	return has_expired_at_1100(&r);
 }
 
-/* Who leaves it unused has no better place for the next request. */
+/* A waiter that leaves its reservation unused has no better place for its next request. */
 static bool a_reservation_that_is_left_costs_the_place(void)
 {
 	struct reserved r;
@@ -273,7 +273,7 @@ static bool a_reservation_that_is_left_costs_the_place(void)
 	/* the same for a suspended waiter */
 	if (!has_expired_by_leaving(false) || !has_expired_by_leaving(true))
 		return false;
-	/* and whom a limit holds up */
+	/* and for a waiter that a limit blocks */
 	if (!reserve(&r))
 		return false;
 	accmem_queue_sleep(&r.q, &r.large, true, 1100);
