@@ -118,10 +118,17 @@ def a_context_without_a_process_is_found(name):
         same(names(found), ["orphan"], "findings")
         same(len(found), 2, "number of contexts")
         maps = copy.root + "/proc/9/maps"
-        os.makedirs(os.path.dirname(maps))
+        link = copy.root + "/proc/9/map_files/7f0000000000-7f0000200000"
+        os.makedirs(os.path.dirname(link))
         line = "7f0000000000-7f0000200000 rw-s 00000000 00:05 9 "
         write(maps, f"{line}/dev/{name}0\n{line}/tmp/dev/{name}\n")
+        os.symlink("/dev/null", link)
         same(len(copy.check()), 2, "findings if a process maps other files")
+        os.unlink(link)
+        os.symlink("/dev/" + name, link)
+        same(copy.check(status=0), [], "findings if a container maps the device")
+        os.unlink(link)
+        same(copy.check(status=0), [], "findings if nothing says which file it is")
         write(maps, f"{line}/dev/{name}0\n{line}/dev/{name}\n")
         same(copy.check(status=0), [], "findings if a process maps the device")
 
