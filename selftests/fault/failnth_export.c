@@ -93,8 +93,9 @@ TEST_F(failnth_export, importers)
 }
 
 static int fences = -1;
+static int64_t buffers; /* of the device, before the call */
 
-/* an importer's fence that signals after the last close; the free memory is the same */
+/* an importer's fence that signals after the last close; a buffer is counted until its end */
 static int end_with_fence(const char *path, int fd)
 {
 	struct dma_buf_import_sync_file import = { .flags = DMA_BUF_SYNC_RW };
@@ -117,7 +118,7 @@ static int end_with_fence(const char *path, int fd)
 		return err;
 	close(import.fd);
 	if (fence_signal(fences, id, 0, 0) ||
-	    accmem_sysfs_wait(path, "detached_bytes", 0, 5000) != -1)
+	    accmem_sysfs_wait(path, "buffers", buffers, 5000) != -1)
 		abort();
 	return err;
 }
@@ -127,6 +128,7 @@ TEST_F(failnth_export, fence)
 	NEED_INJECTION();
 	fences = fence_device();
 	ASSERT_LE(0, fences);
+	buffers = accmem_sysfs(variant->path, "buffers");
 	SWEEP(end_with_fence);
 	close(fences);
 }
