@@ -100,7 +100,7 @@ static void *allocate_locked(void *done)
 		pthread_mutex_lock(&atfork.lock);
 		free(malloc(MIB));
 		pthread_mutex_unlock(&atfork.lock);
-		sched_yield();
+		usleep(1);
 	}
 	return NULL;
 }
@@ -144,7 +144,7 @@ static void *read_lines(void *done)
 		flockfile(f);
 		free(malloc(MIB));
 		funlockfile(f);
-		sched_yield();
+		usleep(1);
 	}
 	fclose(f);
 	return NULL;
@@ -154,7 +154,7 @@ static void *flush_files(void *done)
 {
 	while (!atomic_load((atomic_bool *)done)) {
 		fflush(NULL);
-		sched_yield();
+		usleep(1);
 	}
 	return NULL;
 }
