@@ -653,7 +653,8 @@ static void threads_share(void)
 	}
 }
 
-int main(void)
+/* Runs all tests, or the one that the argument names. */
+int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "large memory is on the device, small is not",
@@ -693,6 +694,13 @@ int main(void)
 		{ "the program closes the descriptor", descriptors_are_closed },
 		{ "threads allocate, resize and free", threads_share },
 	};
+	size_t i;
 
-	return test_main(tests, ARRAY_SIZE(tests));
+	if (argc == 1)
+		return test_main(tests, ARRAY_SIZE(tests));
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		if (!strcmp(tests[i].name, argv[1]))
+			return test_main(&tests[i], 1);
+	}
+	return 1;
 }
