@@ -4,6 +4,7 @@
 #define ACCMEM_RUNTIME_CORE_CALL_H
 
 #include <accmem.h>
+#include <stdbool.h>
 
 /* Make one ioctl on the context's file. 0 or a negative errno value. */
 int accmem_call(const struct accmem_context *ctx, unsigned long command,
@@ -14,6 +15,15 @@ int accmem_call(const struct accmem_context *ctx, unsigned long command,
  * sums of the byte counts, the longest run of all, and identity translation if any has it.
  */
 int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum);
+
+/* Is there memory for @length bytes? A buffer of a device that scatters has many runs. */
+static inline bool accmem_info_has_room(const struct accmem_info *info,
+					uint64_t length)
+{
+	return length <= (info->features & ACCMEM_FEATURE_SCATTER ?
+				  info->free_bytes :
+				  info->largest_run);
+}
 
 /* As accmem_get_info() and accmem_get_query(), without the text of an error. */
 int accmem_query_info(struct accmem_context *ctx, uint32_t carveout,

@@ -320,7 +320,8 @@ static bool others_may_help(struct accmem_pool *pool,
 	if (accmem_sum_info(pool->ctx, &info) ||
 	    !(info.features & ACCMEM_FEATURE_WAIT))
 		return false;
-	if (req->reserve > req->length && req->length <= info.largest_run)
+	if (req->reserve > req->length &&
+	    accmem_info_has_room(&info, req->length))
 		return false;
 	if (accmem_query_host(pool->ctx, &host))
 		host = (struct accmem_info){};

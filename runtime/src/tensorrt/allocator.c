@@ -206,11 +206,8 @@ static bool tensorrt_lacks_memory(const struct accmem_tensorrt *a,
 {
 	struct accmem_info info;
 
-	if (accmem_sum_info(accmem_pool_context(a->pool), &info))
-		return false;
-	return (info.features & ACCMEM_FEATURE_SCATTER ?
-			info.free_bytes :
-			info.largest_run) < length;
+	return !accmem_sum_info(accmem_pool_context(a->pool), &info) &&
+	       !accmem_info_has_room(&info, length);
 }
 
 /* If there are not enough addresses, try again with a smaller reservation. */
