@@ -11,8 +11,8 @@
  * To find a pin, the mappings of a folio are removed, which takes longer the more there
  * are. Only the account of the folio can make it long, so no lock of others is held
  * meanwhile. The chunk records the result for all quarantined memory in the folio, and the
- * time: the next removal is PINS_REST times as long away as the last one took, or
- * PINS_REST_MAX.
+ * time: the next removal comes after PINS_REST times the duration of the last one, but
+ * after PINS_REST_MAX at the latest.
  *
  * Locking: folio lock > the carveout's lock.
  */

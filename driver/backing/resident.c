@@ -19,7 +19,7 @@ module_param_cb(max_resident_bytes, &accmem_size_param_ops, &resident_max,
 		0644);
 __MODULE_PARM_TYPE(max_resident_bytes, "ullong");
 MODULE_PARM_DESC(max_resident_bytes,
-		 "host memory that all devices may use (0: half of RAM)");
+		 "RAM that all devices may use (0: half of RAM)");
 
 static unsigned long long resident_share;
 module_param_cb(max_resident_bytes_per_user, &accmem_size_param_ops,

@@ -12,9 +12,10 @@
  * its own, so that the messages of one user cannot suppress those of another. The last
  * reference can be dropped in any context, so users are freed when the next one is added.
  *
- * The user of a file is the one who opened it. Inside a user namespace it is the creator
- * of the outermost namespace: ids that a user may give out do not multiply his limits.
- * Namespaces that root has created are left out, because root assigned their ids.
+ * The user of a file is the user who opened the file. In a user namespace, the user is the
+ * creator of the outermost namespace that root did not create, so that subordinate ids do
+ * not multiply the limits of a user. In a namespace that root created, each id is a user of
+ * its own.
  *
  * Charges are atomic counters, since a charge is made under the carveout's lock,
  * together with the placement that determines its size. CAP_SYS_RESOURCE lifts the

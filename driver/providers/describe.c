@@ -12,7 +12,7 @@
  * The devices of the module parameters are published together, after all probes have
  * succeeded: a load that fails shows no device.
  *
- * Locks: devices_lock guards the list of platform devices, and their publication.
+ * Locks: described_lock guards the list of platform devices, and their publication.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -51,7 +51,7 @@ struct described {
 
 static LIST_HEAD(devices); /* the latest first */
 static bool started; /* the devices of the parameters are published */
-static DEFINE_MUTEX(devices_lock); /* devices, started */
+static DEFINE_MUTEX(described_lock); /* devices, started */
 
 #define OPTION_RULE \
 	"not an option: /high or /low, and /nodeN of a node that is online, each once"
@@ -219,7 +219,7 @@ static struct described *described_alloc(const struct accmem_description *kind,
  *
  * Says in the log what is wrong with a description.
  *
- * Context: Process context. Takes and releases devices_lock. May sleep.
+ * Context: Process context. Takes and releases described_lock. May sleep.
  *
  * Return: 0; -EINVAL for a wrong description; an error of accmem_provider_add_range() or of
  * accmem_provider_publish(); -ENOMEM.
@@ -231,7 +231,7 @@ int accmem_describe_add(struct accmem_description *kind, const char *text)
 
 	if (!d)
 		return -ENOMEM;
-	mutex_lock(&devices_lock);
+	mutex_lock(&described_lock);
 	d->is_published = started;
 	d->pdev = platform_device_register_data(NULL, kind->driver.driver.name,
 						PLATFORM_DEVID_AUTO, &d,
@@ -239,7 +239,7 @@ int accmem_describe_add(struct accmem_description *kind, const char *text)
 	err = PTR_ERR_OR_ZERO(d->pdev) ?: d->err;
 	if (!err)
 		list_add(&d->link, &devices);
-	mutex_unlock(&devices_lock);
+	mutex_unlock(&described_lock);
 	if (err)
 		described_free(d);
 	return err;
@@ -265,7 +265,7 @@ static int described_publish(struct described *d)
  *
  * Devices that are added later are published at once.
  *
- * Context: Process context, during module init. Takes and releases devices_lock. May sleep.
+ * Context: Process context, during module init. Takes and releases described_lock. May sleep.
  *
  * Return: 0, or an error of accmem_provider_publish().
  */
@@ -274,14 +274,14 @@ int accmem_describe_start(void)
 	struct described *d;
 	int err = 0;
 
-	mutex_lock(&devices_lock);
+	mutex_lock(&described_lock);
 	list_for_each_entry_reverse(d, &devices, link) {
 		err = described_publish(d);
 		if (err)
 			break;
 	}
 	started = true;
-	mutex_unlock(&devices_lock);
+	mutex_unlock(&described_lock);
 	return err;
 }
 
@@ -316,7 +316,7 @@ static struct described *described_take(const struct accmem_description *kind,
 {
 	struct described *d, *found = NULL;
 
-	mutex_lock(&devices_lock);
+	mutex_lock(&described_lock);
 	list_for_each_entry(d, &devices, link) {
 		if (d->kind == kind &&
 		    (!name || sysfs_streq(dev_name(&d->pdev->dev), name))) {
@@ -325,7 +325,7 @@ static struct described *described_take(const struct accmem_description *kind,
 			break;
 		}
 	}
-	mutex_unlock(&devices_lock);
+	mutex_unlock(&described_lock);
 	return found;
 }
 
@@ -369,7 +369,7 @@ int accmem_describe_init(struct accmem_description *kind)
  * accmem_describe_exit() - remove all devices of a kind, and the driver
  * @kind: the kind
  *
- * Context: Process context. Takes and releases devices_lock. May sleep.
+ * Context: Process context. Takes and releases described_lock. May sleep.
  */
 void accmem_describe_exit(struct accmem_description *kind)
 {

@@ -7,8 +7,8 @@
  *  - a sleeping caller is woken;
  *  - a queued call becomes a completion, which read() returns;
  *  - an interrupted call is left alone: the restarted system call collects the result.
- * Whoever ends a call counts and traces its result under the lock, in the order of the
- * arbiter's decisions: its own first, then those of the others. A caller that wakes up
+ * The task that ends a call counts and traces the result of the call under the lock, in the
+ * order of the arbiter's decisions: its own first, then those of the others. A caller that wakes up
  * later would trace a dealloc after the grant of the same columns to somebody else.
  *
  * Then the polls on the SMs that have changed are woken if their alloc would be granted.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wake: what calls that allocate, free or uncharge do while there are waiters.
+ * Wake: steps of calls that allocate, free or uncharge, made only while there are waiters.
  *
  * A call that allocates without a wait asks whether a reservation permits it, and counts
  * as a bypass afterwards. A call that frees memory, or lowers a charge, wakes waiters. The

@@ -5,8 +5,8 @@
  * A provider registers the memory of a device: accmem_provider_create(), then
  * accmem_provider_add_range() for each range, then accmem_provider_publish(). Programs can
  * then open /dev/accmemN. accmem_provider_unregister() takes the memory back at any time,
- * and waits for no program. Documentation/driver-api/provider.rst is the tutorial. The
- * functions are described where they are defined: driver/provider.c, driver/export/pin.c,
+ * and waits for no program. Documentation/driver-api/provider.rst explains the interface;
+ * Documentation/tutorials/provider.rst is the tutorial. The functions are described where they are defined: driver/provider.c, driver/export/pin.c,
  * and driver/vm/context.c for accmem_context_put().
  *
  * Functions that return a pointer return an ERR_PTR() on failure. A module that calls
@@ -55,8 +55,8 @@ struct pci_dev;
  *	accmem_provider_revoke(): such a range must answer until
  *	accmem_provider_unregister() has returned and all holders of its memory are gone.
  * @ACCMEM_RANGE_DESCRIBED: the firmware describes the range as reserved memory. So the
- *	resource tree need not have the range. If the resource tree has a part of it, all of
- *	it must be marked as reserved.
+ *	resource tree need not have the range. If the resource tree has a part of
+ *	the range, the whole range must be marked as reserved there.
  */
 enum accmem_range_flags {
 	ACCMEM_RANGE_EMULATED = BIT(0),

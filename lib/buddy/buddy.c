@@ -2,7 +2,7 @@
 /*
  * Allocator for the free space of a range: the public calls.
  *
- * The *.inc.c files of this folder are parts of this translation folio and compile only
+ * The *.inc.c files of this folder are parts of this translation unit and compile only
  * here. Each call runs through several of them in a few dozen instructions, and is
  * twice as slow without inlining. A new part is included below, after the parts that it
  * uses.

@@ -216,8 +216,8 @@ int accmem_unmap(struct accmem_context *ctx, uint64_t address);
  * @flags: ACCMEM_EXPORT_READ_ONLY, ACCMEM_EXPORT_REVOCABLE_ONLY or both; or 0
  * @fd: out: file descriptor of the dma-buf
  *
- * The export contains the bytes of the part, and no others. A buffer of at most 2048 bytes
- * with an alignment below 4096 shares its page with other buffers, and cannot be exported.
+ * The export contains the bytes of the part, and no others. A buffer whose footprint is
+ * below 4096 bytes shares its page with other buffers, and cannot be exported.
  *
  * Return: 0; -EPERM for a buffer that shares its page; the errors of struct
  * accmem_export_buffer; -ENOTTY if the driver does not have ACCMEM_IOC_EXPORT.

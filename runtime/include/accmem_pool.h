@@ -179,8 +179,8 @@ struct accmem_pool_request {
  * A request with ACCMEM_ALLOC_WAIT gets a buffer of the driver, by a system call, even if
  * the pool has free memory. The call first frees memory in the same way, and then waits.
  * During the wait:
- * - The pool keeps no memory that is released, except in threads' caches and in front of
- *   such memory in a region.
+ * - The pool keeps no memory that is released, with two exceptions: memory in the caches of
+ *   threads, and free memory that lies before cached memory in the same region.
  * - The pool's thread scans all pools of the context for memory to free: ten times a
  *   second at first, and at least once a second.
  * - If the thread cannot be started, the waiting call scans all pools of the context once

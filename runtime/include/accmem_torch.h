@@ -85,7 +85,7 @@ int accmem_torch_record_stream(void *pointer, void *stream);
  * The limit is on the usable bytes of all allocations of this process. Allocations that
  * exist stay.
  *
- * Return: 0; -EINVAL for another @fraction; -ENODEV if the device cannot be opened.
+ * Return: 0; -EINVAL for any other @fraction; -ENODEV if the device cannot be opened.
  */
 int accmem_torch_set_memory_fraction(double fraction, int device);
 

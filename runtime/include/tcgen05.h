@@ -463,7 +463,8 @@ int tcgen05_warp_create(struct tcgen05_cta *cta, unsigned int lanes,
  * @warp: the warp
  * @number: number of the warp, at least 1; 0 for unknown
  *
- * A strict context reports an alloc by another warp than the warp that has to free (P11).
+ * A strict context reports each later alloc or dealloc by a warp other than the warp of the
+ * CTA's first granted alloc (P11).
  *
  * Return: 0; -EBUSY if a lane is in a call, and the number is unchanged.
  */

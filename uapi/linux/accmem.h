@@ -74,7 +74,7 @@
  *   ECONNRESET  the device is being reset; or a reset has lost the contents of the memory
  *           and the context has buffers from before the reset. FREE does not fail with
  *           ECONNRESET: after the last of these buffers is freed, the context can be used
- *           again. A page of small buffers that is mapped counts as a buffer, and so does
+ *           again. A granule of small buffers that is mapped counts as a buffer, and so does
  *           a pending free. Accesses to mappings from before the reset raise SIGBUS.
  *           During the reset poll() of the file reports POLLERR | POLLHUP. Streams and CTAs
  *           continue. The end of a reset that has lost the contents ends the CTAs.
@@ -155,7 +155,8 @@ enum accmem_feature {
 /**
  * enum accmem_backing - origin of a carveout's memory
  * @ACCMEM_BACKING_EMULATED: ordinary memory of the host
- * @ACCMEM_BACKING_PHYS: a physical range that was reserved at boot
+ * @ACCMEM_BACKING_PHYS: a physical range: memory that was reserved at boot, or a BAR of a
+ *	PCI device
  */
 enum accmem_backing {
 	ACCMEM_BACKING_EMULATED = 0,
@@ -243,7 +244,8 @@ enum accmem_kind {
  * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM. On an emulated device without
  *	ACCMEM_ALLOC_POPULATE a missing page is reported by SIGBUS at the first touch.
  * @ACCMEM_PAGE_NORMAL_ONLY: normal pages
- * @ACCMEM_PAGE_HUGE1G_ONLY: aligned multiples of 1 GiB, or ENOMEM
+ * @ACCMEM_PAGE_HUGE1G_ONLY: aligned multiples of 1 GiB, or ENOMEM; EOPNOTSUPP if
+ *	accmem_info.page_sizes has no 1 GiB
  *
  * accmem_info.page_sizes lists the page sizes of a carveout.
  *
@@ -459,8 +461,9 @@ struct accmem_info {
  *   memory that is freed from then on. The reservation ends when the request is served,
  *   or after the module parameter waiter_reserve_ms, or earlier if it refuses memory to
  *   others and none is freed.
- * * If the reservation ends without being used, the request moves behind the next ones, or
- *   to the tail of the queue. No new reservation is made for another waiter_reserve_ms or longer.
+ * * If the reservation ends without being used, the request moves back in the queue: behind
+ *   the next request and the turns of as many bytes as the device has, or to the tail if
+ *   that is nearer. No new reservation begins for at least waiter_reserve_ms.
  * * A signal interrupts the wait. If the signal's action has SA_RESTART, the call is
  *   restarted. It keeps its place in the queue if the same thread restarts it within one
  *   second.
@@ -570,6 +573,8 @@ struct accmem_alloc {
  *
  * * the last mapping of the buffer is gone;
  * * the last pin of its pages is gone;
+ * * the last dma-buf (EXPORT) and the last imported buffer (IMPORT) of the memory are gone;
+ * * the driver of the device has unpinned the memory;
  * * with ACCMEM_FREE_STREAM, the position is reached;
  * * with ACCMEM_FREE_FENCE, the fence has signalled, with or without an error (T10).
  *
@@ -710,8 +715,9 @@ struct accmem_query {
  * * EINVAL: @address lies inside a buffer; @length is 0.
  * * EPERM: the buffer was allocated without ACCMEM_ALLOC_RESIZABLE (T4).
  * * EBUSY: another REALLOC of the buffer is in progress.
- * * EBUSY: the buffer would have to be moved, and a page of it is pinned. For a small
- *   buffer: a page of its granule.
+ * * EBUSY: the buffer would have to be moved, and a page of it is pinned (for a small
+ *   buffer: a page of its granule), or a dma-buf, an imported buffer or a pin of the
+ *   device's driver uses it.
  * * EOVERFLOW: @length exceeds 2^64 after rounding and alignment.
  * * EDQUOT: the request exceeds a limit of the user or of the context.
  * * ENOMEM: memory is short, or with IN_PLACE not free behind the buffer. @free_bytes and
@@ -937,7 +943,8 @@ struct accmem_advise {
  * * ENOENT: no buffer of this context contains @address.
  * * EBUSY: a REALLOC of the buffer is in progress.
  * * ENXIO: the part extends beyond the buffer.
- * * EDQUOT: the user has the highest permitted number of exports.
+ * * EDQUOT: the user has as many exports as the module parameter max_exports_per_user
+ *   allows.
  * * EHWPOISON: a page of the part has failed.
  * * ECONNRESET: the device is being reset.
  * * ENODEV: the device has been removed.
@@ -971,7 +978,7 @@ struct accmem_export_buffer {
  *
  * The call makes a buffer of this context that shares its memory with the dma-buf. The
  * buffer keeps the memory until the buffer is freed. This context and its user are charged
- * for a buffer of the bytes of the part. The exporter remains charged as well. The dma-buf can
+ * for one buffer and for the bytes of the part. The exporter remains charged as well. The dma-buf can
  * be closed after the call.
  *
  * FREE ends the imported buffer, also with a position or a fence. The memory becomes free
@@ -1374,7 +1381,8 @@ enum accmem_tmem_discipline {
  *	0 for strict order of arrival
  * @reserved: in: 0
  *
- * The call is possible once in a context, before its first launch. A context without this
+ * The call is possible once in a context, before its first launch. After a reset that has
+ * lost the contents, the call is possible again. A context without this
  * call has one SM of ACCMEM_TMEM_COLUMNS columns, ACCMEM_TMEM_SHARED, and a bound of
  * ACCMEM_TMEM_BYPASS_BOUND.
  *

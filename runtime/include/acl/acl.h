@@ -2,7 +2,7 @@
 /*
  * Device memory by the names of Ascend's ACL, on accmem: see acl(3).
  *
- * Device n is /dev/accmemN; device 0 is $ACCMEM_DEVICE if that is set. A thread that has
+ * Device N is /dev/accmemN; device 0 is $ACCMEM_DEVICE if that is set. A thread that has
  * not called aclrtSetDevice() uses device 0. A program need call neither aclInit() nor
  * aclrtSetDevice().
  *

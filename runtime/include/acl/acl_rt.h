@@ -67,7 +67,7 @@ typedef enum aclrtLastErrLevel { ACL_RT_THREAD_LEVEL = 0 } aclrtLastErrLevel;
  *
  * Errors of arguments alone, with codes below 101000, are not stored.
  *
- * Return: the code of the error, ACL_SUCCESS for none; ACL_ERROR_INVALID_PARAM for another
+ * Return: the code of the error, ACL_SUCCESS for none; ACL_ERROR_INVALID_PARAM for any other
  * @level.
  */
 aclError aclrtGetLastError(aclrtLastErrLevel level);
@@ -150,7 +150,7 @@ typedef enum aclrtDevAttr {
  * @value: out: the attribute
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_FEATURE_NOT_SUPPORT
- * for another attribute; ACL_ERROR_RT_INVALID_DEVICEID.
+ * for any other attribute; ACL_ERROR_RT_INVALID_DEVICEID.
  */
 aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr,
 			    int64_t *value);
@@ -166,7 +166,7 @@ typedef enum aclrtDevFeatureType {
 
 /*
  * Get whether a device has a feature: it has none of them. Return: ACL_SUCCESS;
- * ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID for another feature;
+ * ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID for any other feature;
  * ACL_ERROR_RT_INVALID_DEVICEID.
  */
 aclError aclrtGetDeviceCapability(int32_t deviceId,
@@ -335,7 +335,7 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
  *
  * Return: ACL_SUCCESS if it has run a callback; ACL_ERROR_RT_REPORT_TIMEOUT when the time
  * is over; ACL_ERROR_RT_THREAD_SUBSCRIBE if no stream has the thread, or none has it any
- * more; ACL_ERROR_INVALID_PARAM for another timeout.
+ * more; ACL_ERROR_INVALID_PARAM for any other timeout.
  */
 aclError aclrtProcessReport(int32_t timeout);
 
@@ -349,7 +349,7 @@ aclError aclrtProcessReport(int32_t timeout);
  * While the stream waits for @fn, calls in @fn that would wait for the stream fail, as in
  * aclrtLaunchHostFunc(). aclrtDestroyStreamForce() ends the wait, and succeeds.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for another @blockType;
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for any other @blockType;
  * ACL_ERROR_RT_PARAM_INVALID if @fn is NULL; ACL_ERROR_RT_STREAM_NO_CB_REG without
  * aclrtSubscribeReport(); ACL_ERROR_BAD_ALLOC.
  */
@@ -384,7 +384,7 @@ aclError aclrtCreateEvent(aclrtEvent *event);
 
 /*
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_FEATURE_NOT_SUPPORT
- * for another flag; ACL_ERROR_BAD_ALLOC.
+ * for any other flag; ACL_ERROR_BAD_ALLOC.
  */
 aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
 aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);

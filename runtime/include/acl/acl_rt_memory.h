@@ -233,7 +233,7 @@ aclError aclrtFreeHostWithDevSync(void *hostPtr);
  * unmap it.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
- * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for another @type; ACL_ERROR_RT_PARAM_INVALID for
+ * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for any other @type; ACL_ERROR_RT_PARAM_INVALID for
  * memory of a device, or if nothing is mapped at a part;
  * ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED if a part is registered, or is memory of
  * aclrtMallocHost(); ACL_ERROR_BAD_ALLOC.
@@ -295,7 +295,7 @@ aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value,
  *	determine that from the pointers; ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE as
  *	ACL_MEMCPY_HOST_TO_DEVICE, but a source in a stream may be changed at once
  *
- * Return: as aclrtMemset(); ACL_ERROR_INVALID_PARAM for another @kind;
+ * Return: as aclrtMemset(); ACL_ERROR_INVALID_PARAM for any other @kind;
  * ACL_ERROR_RT_PARAM_INVALID for a @kind that disagrees with the pointers.
  */
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,4 +178,34 @@ void fork_beside_files(void)
 	CHECK_EQ(pthread_join(threads[1], NULL), 0);
 	CHECK(is_filled(p, MIB, 1));
 	free(p);
+}
+
+static atomic_int handled;
+
+static void fork_in_handler(int signal)
+{
+	(void)signal;
+	CHECK_EQ(status_of_fork(allocates, NULL), 0);
+	handled++;
+}
+
+/* A signal waits until the interrupted call has released its lock. */
+void fork_in_a_signal_handler(void)
+{
+	struct sigaction action = { .sa_handler = fork_in_handler,
+				    .sa_flags = SA_RESTART };
+	unsigned int i, rounds = test_scale(40) + 10;
+	struct itimerval timer = { 0 };
+	char *p;
+
+	sigaction(SIGALRM, &action, NULL);
+	for (i = 0; i < rounds; i++) {
+		timer.it_value.tv_usec = 10 + 37 * i;
+		setitimer(ITIMER_REAL, &timer, NULL);
+		p = malloc((i % 8 + 1) * MIB);
+		p[MIB - 1] = 1;
+		free(p);
+	}
+	while (!handled)
+		sched_yield();
 }

@@ -12,7 +12,6 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -24,7 +23,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -313,36 +311,6 @@ bool allocates(char *p)
 	p = malloc(MIB);
 	fill(p, MIB, 1);
 	return is_filled(p, MIB, 1);
-}
-
-static atomic_int handled;
-
-static void fork_in_handler(int signal)
-{
-	(void)signal;
-	CHECK_EQ(status_of_fork(allocates, NULL), 0);
-	handled++;
-}
-
-/* A signal waits until the interrupted call has released its lock. */
-static void fork_in_a_signal_handler(void)
-{
-	struct sigaction action = { .sa_handler = fork_in_handler,
-				    .sa_flags = SA_RESTART };
-	unsigned int i, rounds = test_scale(40) + 10;
-	struct itimerval timer = { 0 };
-	char *p;
-
-	sigaction(SIGALRM, &action, NULL);
-	for (i = 0; i < rounds; i++) {
-		timer.it_value.tv_usec = 10 + 37 * i;
-		setitimer(ITIMER_REAL, &timer, NULL);
-		p = malloc((i % 8 + 1) * MIB);
-		p[MIB - 1] = 1;
-		free(p);
-	}
-	while (!handled)
-		sched_yield();
 }
 
 static ucontext_t outer, inner;

@@ -26,5 +26,6 @@ void fork_with_shared_descriptors(void);
 void forks_that_fail(void);
 void handlers_of_a_fork(void);
 void fork_beside_files(void);
+void fork_in_a_signal_handler(void);
 
 #endif /* PRELOAD_TESTS_H */
