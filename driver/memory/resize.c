@@ -253,6 +253,7 @@ int accmem_bo_split_prepare(struct accmem_bo *bo, struct accmem_bo *rest,
 	rest->offset = bo->offset + size;
 	rest->huge = bo->huge;
 	rest->cache_mode = bo->cache_mode;
+	rest->epoch = bo->epoch;
 	err = ops->split ? ops->split(bo, rest) : 0;
 	if (err)
 		resize_drop_rest(rest);
@@ -285,6 +286,10 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	rest->mapped = accmem_bo_was_mapped(bo);
 	rest->written = accmem_bo_was_written(bo);
 	accmem_carveout_lock(cv);
+	/* A revocation waits for faults that began before the split, until @rest is unmapped. */
+	if (rest->mapped)
+		list_add_tail(&rest->own_link,
+			      &rest->account->memory[cv->index].mapped);
 	if (kept)
 		bo->runs[first++].size = kept;
 	bo->nr_runs = first;
@@ -300,14 +305,16 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
  * accmem_bo_split_abort() - undo accmem_bo_split_prepare()
  * @rest: the second buffer object; empty on return
  *
- * @rest has no kernel mapping (accmem_bo.io) to undo: accmem_bo_split() fails only in
- * backings with the operation shrink_floor, and these make no such mapping.
+ * The kernel's mapping (accmem_bo.io) was divided. The part of @rest is removed, and an access
+ * to @bo maps the part again.
  *
  * Context: Process context. May sleep.
  */
 void accmem_bo_split_abort(struct accmem_bo *rest)
 {
 	xa_destroy(&rest->pages);
+	if (rest->io)
+		rest->cv->ops->release(rest, ACCMEM_RELEASE_ALL);
 	resize_drop_rest(rest);
 }
 

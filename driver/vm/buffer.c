@@ -381,7 +381,9 @@ struct accmem_bo *accmem_buffer_reach_to_pin(struct accmem_context *ctx,
 	lockdep_assert_held(&ctx->lock);
 	if (!va || !va->published)
 		return ERR_PTR(-ENOENT);
-	buf = accmem_va_buffer(va, address);
+	/* REALLOC enlarges the va of a single buffer before it enlarges the buffer */
+	buf = va->stride == va->size ? va->buffers[0] :
+				       accmem_va_buffer(va, address);
 	if (buf && buf->resizing)
 		return ERR_PTR(-EBUSY);
 	return buffer_reach_in(va, address, offset, room);

@@ -520,4 +520,102 @@ TEST_F(export, races_with_free)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
+/* A REALLOC whose answer can be written at some times only, and who disturbs it */
+struct grower {
+	int fd;
+	uint64_t address; /* of a buffer of 64 KiB */
+	void *answer;
+	bool stop;
+	unsigned int exported;
+	int err;
+};
+
+static void *change_the_page(void *arg)
+{
+	struct grower *g = arg;
+
+	while (!__atomic_load_n(&g->stop, __ATOMIC_RELAXED)) {
+		mprotect(g->answer, 4096, PROT_READ);
+		mprotect(g->answer, 4096, RW);
+	}
+	return NULL;
+}
+
+/* writes to the part that REALLOC adds, and exports it */
+static void *export_what_is_added(void *arg)
+{
+	struct grower *g = arg;
+	int d;
+
+	while (!__atomic_load_n(&g->stop, __ATOMIC_RELAXED)) {
+		device_fill_at(g->fd, g->address + KIB(64), 8, 1);
+		d = export_part(g->fd, g->address + KIB(64), 4096, 0);
+		if (d >= 0) {
+			g->exported++;
+			close(d);
+		} else if (d != -ENOENT && d != -ENXIO && d != -EBUSY) {
+			g->err = d;
+		}
+	}
+	return NULL;
+}
+
+TEST_F(export, races_with_a_realloc_that_is_undone)
+{
+	unsigned int i, undone = 0, done = 0, rounds = accmem_scale(20000);
+	struct grower g = { .fd = self->fd };
+	struct accmem_realloc *r;
+	pthread_t threads[2];
+	int memory, err;
+
+	/* a page with two addresses: one can be written always */
+	memory = memfd_create("answer", 0);
+	ASSERT_EQ(0, ftruncate(memory, 4096));
+	r = mmap(NULL, 4096, RW, MAP_SHARED, memory, 0);
+	g.answer = mmap(NULL, 4096, RW, MAP_SHARED, memory, 0);
+	ASSERT_NE(MAP_FAILED, (void *)r);
+	ASSERT_NE(MAP_FAILED, g.answer);
+	self->a = (struct accmem_alloc){ .length = KIB(64),
+					 .reserve = MIB(1),
+					 .flags = ACCMEM_ALLOC_RESIZABLE };
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->a));
+	g.address = self->a.address;
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, change_the_page, &g));
+	ASSERT_EQ(0,
+		  pthread_create(&threads[1], NULL, export_what_is_added, &g));
+	for (i = 0; i < rounds; i++) {
+		*r = (struct accmem_realloc){ .size = sizeof(*r),
+					      .flags = ACCMEM_REALLOC_IN_PLACE,
+					      .address = g.address,
+					      .length =
+						      KIB(i % 2 ? 128 : 1024) };
+		err = accmem_ioctl(self->fd, ACCMEM_IOC_REALLOC, g.answer);
+		undone += err == -EFAULT;
+		done += !err;
+		if (!err)
+			err = accmem_ioctl_realloc(self->fd, g.address, KIB(64),
+						   0, r);
+		/* what is exported, or shares a page table entry, stays with the buffer */
+		if (!err && r->footprint != KIB(64)) {
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, g.address));
+			self->a.address = 0;
+			ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->a));
+			g.address = self->a.address;
+		}
+		if (err && err != -EFAULT && err != -EBUSY) {
+			EXPECT_EQ(0, err);
+			break;
+		}
+	}
+	__atomic_store_n(&g.stop, true, __ATOMIC_RELAXED);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	EXPECT_EQ(0, g.err);
+	printf("# %u undone, %u done, %u exported\n", undone, done, g.exported);
+	munmap(g.answer, 4096);
+	munmap(r, 4096);
+	close(memory);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, g.address));
+}
+
 ACCMEM_HARNESS_MAIN
