@@ -138,16 +138,21 @@ static int vma_may_split(struct vm_area_struct *vma, unsigned long address)
 
 /*
  * mremap() would report an entry of 1 GiB as a bad one, and lose it. So such entries are
- * removed before, and faults map the memory at the new address. fork() can copy them.
+ * removed before, and faults map the memory at the new address. fork() can copy them. Another
+ * process may map more of the memory: entries at both ends are removed whole, as
+ * accmem_mapping_drop_1g() does.
  */
 static void vma_frames_open(struct vm_area_struct *vma)
 {
 	u64 size = vma->vm_end - vma->vm_start;
+	u64 first = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 start = round_down(first, (u64)SZ_1G);
+	u64 end = round_up(first + size, (u64)SZ_1G);
 
 	vma_open(vma);
 	if (ACCMEM_HUGE_FRAMES && size >= SZ_1G && vma->vm_mm == current->mm)
-		unmap_mapping_range(vma->vm_file->f_mapping,
-				    (u64)vma->vm_pgoff << PAGE_SHIFT, size, 1);
+		unmap_mapping_range(vma->vm_file->f_mapping, start, end - start,
+				    1);
 }
 
 /* Mappings of memory without page structures */
