@@ -283,9 +283,11 @@ static void reclaim_wait_turn(const struct accmem_user *user)
 /* The request fails, although it has drained the caches of others. */
 static void reclaim_rest(struct accmem_user *user)
 {
-	u64 next = max(READ_ONCE(user->next_drain), ktime_get_ns());
+	u64 now = ktime_get_ns(), next = max(READ_ONCE(user->next_drain), now);
 
-	WRITE_ONCE(user->next_drain, next + RECLAIM_REST);
+	/* more requests at the same time than rests in that time */
+	WRITE_ONCE(user->next_drain,
+		   min(next + RECLAIM_REST, now + RECLAIM_REST_MAX));
 }
 
 /*
