@@ -115,7 +115,8 @@ static u64 nr_buffers(struct accmem_carveout *cv)
 {
 	struct accmem_counters sum = counters(cv);
 
-	return sum.allocs - sum.frees;
+	/* the processors are read one after another: the free may be counted alone */
+	return max_t(s64, sum.allocs - sum.frees, 0);
 }
 
 static u64 dirty_bytes(struct accmem_carveout *cv)

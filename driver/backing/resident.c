@@ -49,13 +49,12 @@ static bool resident_charge_user(struct accmem_user *user, long pages,
  */
 bool accmem_resident_add(struct accmem_bo *bo, long pages)
 {
-	u64 share = READ_ONCE(resident_share) >> PAGE_SHIFT;
-	u64 max = READ_ONCE(resident_max) >> PAGE_SHIFT;
+	u64 share = READ_ONCE(resident_share), max = READ_ONCE(resident_max);
 	struct accmem_user *user = bo->account->user;
 
-	if (!max)
-		max = totalram_pages() / 2;
-	if (!resident_charge_user(user, pages, share ?: max / 2))
+	max = max ? max >> PAGE_SHIFT : totalram_pages() / 2;
+	share = share ? share >> PAGE_SHIFT : max / 2;
+	if (!resident_charge_user(user, pages, share))
 		return false;
 	if (!accmem_add_within(&resident, pages, max)) {
 		atomic64_sub(pages, &user->resident);

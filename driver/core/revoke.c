@@ -27,7 +27,8 @@ void accmem_revoke(struct accmem_carveouts *carveouts, bool gone)
 {
 	if (gone)
 		WRITE_ONCE(carveouts->gone, true);
-	WRITE_ONCE(carveouts->epoch, carveouts->epoch | 1);
+	/* Pairs with smp_rmb() in accmem_revoked_error(). */
+	smp_store_release(&carveouts->epoch, carveouts->epoch | 1);
 	synchronize_srcu(&accmem_users_of_memory);
 }
 

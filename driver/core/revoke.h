@@ -34,6 +34,8 @@ static inline bool accmem_is_revoked(const struct accmem_carveouts *carveouts)
 /* The errno of calls while the memory is revoked, and of calls of a stale context. */
 static inline int accmem_revoked_error(const struct accmem_carveouts *carveouts)
 {
+	/* The caller has read an odd epoch, which is stored after gone. */
+	smp_rmb();
 	return READ_ONCE(carveouts->gone) ? -ENODEV : -ECONNRESET;
 }
 

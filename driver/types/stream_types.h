@@ -83,13 +83,6 @@ struct accmem_pending {
 	};
 };
 
-/* Initialise: the free is not pending, and has no dependency. */
-static inline void accmem_pending_clear(struct accmem_pending *pending)
-{
-	pending->ctx = NULL;
-	pending->deps[0] = (struct accmem_dep){};
-}
-
 /**
  * struct accmem_stream_waiter - a STREAM_WAIT call that sleeps
  * @node: node in accmem_stream.waiters, guarded by the stream's lock; empty after the
