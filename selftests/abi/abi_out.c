@@ -376,6 +376,9 @@ TEST_F(abi_out, largest_run_is_true)
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, hole[i].address));
 	}
 
+	/* waits for the cleaner, whose memory is in no run for a moment */
+	ASSERT_EQ(-1,
+		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd, info.largest_run + 1,
 					      ACCMEM_ALLOC_CONTIGUOUS, &a));

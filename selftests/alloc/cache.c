@@ -245,7 +245,7 @@ TEST_F(cache, others_get_what_is_kept_while_its_context_ends)
 	ASSERT_LE(0, hangs_up.fd);
 	for (i = 0; i < KEPT; i++)
 		ASSERT_EQ(0, accmem_alloc_bytes(fd, KIB(64), 0, &a[i]));
-	ASSERT_TRUE(leave_pending(fd, hangs_up.fd, 50000));
+	ASSERT_TRUE(leave_pending(fd, hangs_up.fd, accmem_scale(50000)));
 	ASSERT_LT(0, accmem_take_all(self->fd, ACCMEM_CACHE_WB, rest,
 				     ARRAY_SIZE(rest)));
 	for (i = 0; i < KEPT; i++)

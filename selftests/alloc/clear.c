@@ -333,12 +333,15 @@ TEST_F(clear_help, a_killed_request_leaves_all_in_order)
 		if (!pid) {
 			fd[0] = accmem_dev_open(variant->path, O_RDWR);
 			fd[1] = accmem_dev_open(variant->path, O_RDWR);
+			if (fd[0] < 0 || fd[1] < 0)
+				_exit(1);
 			take_all_dirty(fd, self->a);
 			pause();
 		}
 		usleep(2000 + 7919 * tries);
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(SIGKILL, status);
 	}
 }
 

@@ -47,6 +47,17 @@ use()
 	out=$("$helpers/edu" 2>&1) || why "$out"
 }
 
+# uses_device PID: the process has the device open
+uses_device()
+{
+	local fd
+
+	for fd in "/proc/$1/fd/"*; do
+		[ "$(readlink "$fd")" != "$ACCMEM_EDU" ] || return 0
+	done
+	return 1
+}
+
 # goes N: N times, unbind the device while programs use it
 goes()
 {
@@ -55,7 +66,8 @@ goes()
 	for ((i = 0; i < $1; i++)); do
 		"$helpers/edu" >/dev/null 2>&1 &
 		user=$!
-		sleep 0.3
+		within uses_device "$user" || return
+		sleep 0.2
 		echo "$edu" >$bus/drivers/accmem-edu/unbind || return
 		wait $user || true
 		echo "$edu" >$bus/drivers/accmem-edu/bind || return

@@ -62,8 +62,10 @@ is_in_bar()
 # The memory of a user that has gone is not given to the next one.
 is_cleared()
 {
+	local at
+
 	bind_pci "$iv" || return
-	"$helpers/hold" populate "$accmem" $((32 << 20)) >/dev/null
+	at=$("$helpers/hold" zero "$accmem" $((32 << 20))) || why "byte $at of the last user"
 }
 
 take_away()
@@ -196,10 +198,11 @@ take_away_and_rescan()
 # stays_held HOW: users stay while the device comes and goes, and free what they hold at last.
 stays_held()
 {
-	local holder status=0
+	local holder line status=0
 
 	coproc holder { "$helpers/hold" "$1" "$accmem"; }
-	read -r _ <&"${holder[0]}"
+	read -r line <&"${holder[0]}" || line=""
+	[ "$line" = held ] || why "the holder says '$line'" || status=1
 	unbind "$iv" && bind_pci "$iv" || status=$?
 	"$helpers/hold" populate "$accmem" $((32 << 20)) >/dev/null ||
 		status=$?

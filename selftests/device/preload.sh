@@ -33,7 +33,8 @@ tests_on()
 	local line
 
 	"$host/accmem" run --device "$@" --threshold 1M --stats="$work/stats" \
-		"$host/preload_test" >"$work/out" 2>&1 || true
+		"$host/preload_test" >"$work/out" 2>&1 ||
+		echo "not ok 0 the program ends with $?" >>"$work/out"
 	grep -q '^ok' "$work/out" || echo "not ok 0 $1: no test ran" >>"$work/out"
 	while read -r line; do
 		case $line in

@@ -70,7 +70,7 @@ sample_driver()
 	"$helpers/load" "${ACCMEM_KO%/*}/accmem_carveout.ko" "start=$start" \
 		size=$((8 << 20)) 2>/dev/null || why "not loaded" || return
 	[ "$(<$sys/accmem1/capacity)" = $((8 << 20)) ] || why "no device" || return
-	"$helpers/hold" touch /dev/accmem1 $((4 << 20)) >/dev/null
+	"$helpers/hold" zero /dev/accmem1 $((4 << 20)) >/dev/null || why "no memory" || return
 	rmmod accmem_carveout && [ ! -e /dev/accmem1 ]
 }
 

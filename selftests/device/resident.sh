@@ -107,7 +107,7 @@ is_charged()
 	cgroup_run "$helpers/hold" touch $device $((32 * mib)) >/dev/null
 	peak=$(cat $group/memory.peak)
 	[ "$peak" -ge $((32 * mib)) ] || why "peak $peak" || return
-	is_idle && rmdir $group
+	is_idle && within rmdir $group 2>/dev/null
 }
 
 # Beyond the cgroup's limit: SIGBUS, or the end of whoever touched.
@@ -121,7 +121,7 @@ is_limited()
 	out=$(cgroup_run "$helpers/hold" touch $device $((48 * mib))) || status=$?
 	[ "$status" = 137 ] || [[ $out = *" 7" ]] ||
 		why "status $status: $out" || return
-	is_idle && rmdir $group
+	is_idle && within rmdir $group 2>/dev/null
 }
 
 # The same for memory that ALLOC makes present.
@@ -134,7 +134,7 @@ populate_is_limited()
 	out=$(cgroup_run "$helpers/hold" populate $device $((48 * mib))) || status=$?
 	[ "$status" = 137 ] || [ "$out" = 12 ] ||
 		why "status $status: $out" || return
-	is_idle && rmdir $group
+	is_idle && within rmdir $group 2>/dev/null
 }
 
 # The kernel's own mapping of the pages would be split: no page is allocated.

@@ -133,7 +133,7 @@ sixteen()
 	# one goes, one may come
 	fd=${fds[5]}
 	exec {fd}>&-
-	for i in {1..50}; do
+	for i in {1..200}; do
 		! write "$emulated/new_device" 4K || break
 		sleep 0.1
 	done

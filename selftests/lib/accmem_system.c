@@ -590,7 +590,8 @@ bool accmem_is_asleep(pid_t tid)
 	char path[64], text[512];
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
-	return accmem_read_file(path, text, sizeof(text)) > 0 &&
+	/* "-1" is a thread that waits outside of a call: in a page fault */
+	return accmem_read_file(path, text, sizeof(text)) > 0 && *text != '-' &&
 	       strncmp(text, "running", strlen("running"));
 }
 

@@ -134,11 +134,11 @@ static inline bool disarm(void)
 /*
  * Makes @call with its first allocation failing, then with its second, and so on, until
  * no failure is injected and the call succeeds. @call undoes what it does, and returns
- * 0 or -errno.
+ * 0 or -errno. Returns the number of calls that failed.
  */
-static inline void sweep(struct __test_metadata *_metadata, const char *what,
-			 const char *path, int fd,
-			 int (*call)(const char *path, int fd))
+static inline unsigned int sweep(struct __test_metadata *_metadata,
+				 const char *what, const char *path, int fd,
+				 int (*call)(const char *path, int fd))
 {
 	int64_t start = accmem_sysfs(path, "free_bytes");
 	int64_t buffers = accmem_sysfs(path, "buffers");
@@ -172,9 +172,14 @@ static inline void sweep(struct __test_metadata *_metadata, const char *what,
 	EXPECT_EQ(0, err);
 	printf("# %s %s: %u points, %u failures seen\n", path, what, nth - 2,
 	       failed);
+	return failed;
 }
 
-#define SWEEP(call) sweep(_metadata, #call, variant->path, self->fd, call)
+/* calls that allocate, and calls that do not */
+#define SWEEP(call) \
+	EXPECT_LT(0u, sweep(_metadata, #call, variant->path, self->fd, call))
+#define SWEEP_NONE(call) \
+	EXPECT_EQ(0u, sweep(_metadata, #call, variant->path, self->fd, call))
 
 /*
  * Rounds that check that a call makes no allocation. A test has two ways to make the

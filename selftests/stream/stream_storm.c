@@ -435,6 +435,7 @@ TEST_F(stream_storm, t10_nobody_is_given_pending_memory)
 	struct shared *s = self->shared;
 	uint32_t ids[WORKERS], next = 1;
 	pid_t pids[WORKERS];
+	int status;
 
 	printf("# seed %llu\n", (unsigned long long)seed);
 	if (deaths > WORKERS_MAX - 2 * WORKERS)
@@ -452,7 +453,8 @@ TEST_F(stream_storm, t10_nobody_is_given_pending_memory)
 		victim = accmem_random(&seed) % WORKERS;
 		__atomic_store_n(&s->dying[ids[victim]], 1, __ATOMIC_SEQ_CST);
 		kill(pids[victim], SIGKILL);
-		waitpid(pids[victim], NULL, 0);
+		ASSERT_EQ(pids[victim], waitpid(pids[victim], &status, 0));
+		EXPECT_EQ(SIGKILL, status);
 		ids[victim] = next++;
 		pids[victim] = start(s, variant->path, ids[victim]);
 		ASSERT_LT(0, pids[victim]);
@@ -461,7 +463,7 @@ TEST_F(stream_storm, t10_nobody_is_given_pending_memory)
 	}
 	s->stop = 1;
 	for (i = 0; i < WORKERS; i++) {
-		EXPECT_EQ(pids[i], waitpid(pids[i], NULL, 0));
+		EXPECT_EQ(0, accmem_wait_child(pids[i]));
 	}
 	EXPECT_EQ(0, s->faults);
 	EXPECT_LT(deaths, s->frees);

@@ -78,18 +78,25 @@ all_granted()
 		END { exit nr != 4 }' "$root/traces/tmem/$1.trace" "$work/table"
 }
 
-# All CTAs of a trace want as many columns: none of an SM passes another.
+# All CTAs of a trace want as many columns: none of an SM passes another. A pair has asked
+# when both of its CTAs have.
 is_fifo()
 {
 	"$tool" replay "$2" --grants "$root/traces/tmem/$1.trace" |
 		awk '$1 == "grant" {
 			split($3, asked, "=")
-			if (asked[2] + 0 < last[$7])
-				exit 1
-			last[$7] = asked[2] + 0
-			n++
+			sm[++n] = $7
+			cluster[n] = $2 $4 $5
+			if (asked[2] + 0 > since[cluster[n]])
+				since[cluster[n]] = asked[2] + 0
 		}
-		END { exit !n }'
+		END {
+			for (i = 1; i <= n; i++) {
+				passed += since[cluster[i]] < last[sm[i]]
+				last[sm[i]] = since[cluster[i]]
+			}
+			exit passed || !n
+		}'
 }
 
 # --- recording --------------------------------------------------------------

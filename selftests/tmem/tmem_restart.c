@@ -51,9 +51,12 @@ static bool until_in_handler(void)
 	return false;
 }
 
+/* returns when the handler has no sleep any more that looks like that of a call */
 static void leave_handler(void)
 {
 	__atomic_store_n(&let_go, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST))
+		usleep(1000);
 }
 
 /* interrupts a waiting call; its thread is in the handler then */

@@ -273,6 +273,10 @@ static void kill_them(struct killer *k)
 		pid = fork();
 		if (!pid)
 			live(k);
+		if (pid < 0) {
+			usleep(1000);
+			continue;
+		}
 		usleep(1000 + accmem_random(&k->random) % 20000);
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);

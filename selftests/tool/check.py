@@ -204,15 +204,18 @@ def a_busy_device_has_no_findings(name):
     backing = {"accmem0": "emulated", "accmem1": "phys", "accmem2": "nopages"}[name]
     environment = dict(os.environ, ACCMEM_BACKING=backing)
     checks, busy, stress = 4, 0, None
+    allocs = int(read(f"{CLASS}/{name}/allocs"))
     try:
         for _ in range(checks):
             if not stress or stress.poll() is not None:
+                same(stress and stress.returncode, stress and 0, "status of stress")
                 stress = subprocess.Popen([STRESS], env=environment,
                                           stdout=subprocess.DEVNULL)
             busy += bool(check_busy(name))
     finally:
         stress.kill()
         stress.wait()
+    need(int(read(f"{CLASS}/{name}/allocs")) > allocs, "stress has allocated nothing")
     print(f"# {checks} checks beside the program stress, {busy} left sums out", flush=True)
     idle(name)
 

@@ -464,7 +464,7 @@ static int wait_for_waiters(int fd, int nr)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	other = accmem_dev_open(path, O_RDWR);
-	for (tries = 0; tries < 2000 && other >= 0; tries++) {
+	for (tries = 0; tries < 10000 && other >= 0; tries++) {
 		s = (struct accmem_pressure){ .size = sizeof(s) };
 		if (accmem_ioctl(other, ACCMEM_IOC_PRESSURE, &s) ||
 		    (int)s.waiting == nr)

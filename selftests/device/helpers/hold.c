@@ -17,6 +17,8 @@
  *   hold touch PATH BYTES	allocates and touches; prints how many bytes were
  *			touched before a SIGBUS, and whether there was one
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
+ *   hold zero PATH BYTES	exits with 0 if all bytes of a buffer are zero, or prints the
+ *			offset of the first byte that is not
  *   hold uncached PATH	writes to a write-combining buffer, or prints the errno of ALLOC
  *
  * The first twelve print "held" and stay until their input ends. BYTES is the size of the
@@ -261,6 +263,13 @@ int main(int argc, char **argv)
 
 		printf("%d\n", -err);
 		return err != 0;
+	}
+	if (!strcmp(argv[1], "zero")) {
+		int64_t at = accmem_first_nonzero(map(fd, &a, bytes), bytes);
+
+		if (at >= 0)
+			printf("%lld\n", (long long)at);
+		return at >= 0;
 	}
 	if (!strcmp(argv[1], "uncached")) {
 		int err;

@@ -438,6 +438,8 @@ TEST_F_TIMEOUT(revoke, reset_against_faults, 180)
 			ASSERT_EQ(0, pthread_create(&t[j].thread, NULL,
 						    toucher_main, &t[j]));
 		}
+		while (!i && !atomic_load(&t[0].faults))
+			usleep(1000);
 		usleep(1000 + i % 7 * 1000);
 		RESET();
 		left = mapped_pages(self->p);
