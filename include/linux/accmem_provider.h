@@ -6,8 +6,9 @@
  * accmem_provider_add_range() for each range, then accmem_provider_publish(). Programs can
  * then open /dev/accmemN. accmem_provider_unregister() takes the memory back at any time,
  * and waits for no program. Documentation/driver-api/provider.rst explains the interface;
- * Documentation/tutorials/provider.rst is the tutorial. The functions are described where they are defined: driver/provider.c, driver/export/pin.c,
- * and driver/vm/context.c for accmem_context_put().
+ * Documentation/tutorials/provider.rst is the tutorial. The functions are described where
+ * they are defined: driver/provider.c, driver/export/pin.c, and driver/vm/context.c for
+ * accmem_context_put().
  *
  * Functions that return a pointer return an ERR_PTR() on failure. A module that calls
  * these functions imports the symbol namespace ACCMEM.

@@ -148,8 +148,7 @@ static void what_another_process_keeps_is_had_without_wait(void)
 
 	child = start_keeper(6, false);
 	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
-	CHECK_COMES(
-		accmem_pool_reallocate(pool, &req.pointer, get_capacity() / 2));
+	CHECK_COMES(accmem_pool_reallocate(pool, &req.pointer, half.length));
 	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
 	test_stop_keeper(child);
 	end(pool);

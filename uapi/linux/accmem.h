@@ -977,9 +977,9 @@ struct accmem_export_buffer {
  * @mmap_offset: out: offset for mmap() of the buffer
  *
  * The call makes a buffer of this context that shares its memory with the dma-buf. The
- * buffer keeps the memory until the buffer is freed. This context and its user are charged
- * for one buffer and for the bytes of the part. The exporter remains charged as well. The dma-buf can
- * be closed after the call.
+ * buffer keeps the memory until the buffer is freed. This context and its user are
+ * charged for one buffer and for the bytes of the part. The exporter remains charged as
+ * well. The dma-buf can be closed after the call.
  *
  * FREE ends the imported buffer, also with a position or a fence. The memory becomes free
  * with its last user. REALLOC of an imported buffer fails with EPERM. REALLOC of the
