@@ -258,7 +258,15 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 		columns_restart_peer(c, peer);
 	accmem_columns_forget_done(cta);
 	cta->call = ACCMEM_CALL_NONE;
-	accmem_columns_run_queue(c);
+	/*
+	 * A request that leaves the queue blocks nobody any more. If it gave back neither
+	 * columns nor a permit and kept no place for itself, nothing can be granted and no
+	 * deadlock has arisen: a search would walk the queue for each of many timeouts.
+	 */
+	if (c->dirty)
+		accmem_columns_run_queue(c);
+	else
+		accmem_columns_forget_touched(c);
 	return true;
 }
 

@@ -192,6 +192,26 @@ static void every_request_is_at_its_bound(void)
 	report("every-request-at-its-bound", before, 15358);
 }
 
+/* Requests whose deadline passes leave the queue one after another. */
+static void requests_that_time_out(void)
+{
+	struct accmem_columns_cta *holder;
+	u32 k, first;
+	u64 before;
+
+	begin(1, 2 * ACCMEM_COLUMNS_UNIT, 64);
+	holder = launch_one(0);
+	take(holder, ACCMEM_COLUMNS_UNIT);
+	take(launch_one(0), ACCMEM_COLUMNS_UNIT);
+	for (first = nr_ctas; nr_ctas < CTAS;)
+		wait(launch_one(0), ACCMEM_COLUMNS_UNIT);
+	wait(holder, ACCMEM_COLUMNS_UNIT);
+	before = c.checks;
+	for (k = first; k < CTAS; k++)
+		must(accmem_columns_cancel(&c, &ctas[k]), "a cancellation");
+	report("requests-that-time-out", before, 0);
+}
+
 /* a call on the last SM, or a launch there, that is to look at nobody */
 static void look_at_nobody(const char *name, u64 before)
 {
@@ -256,6 +276,7 @@ int main(void)
 	a_ring_of_pairs();
 	units_come_back_one_by_one();
 	every_request_is_at_its_bound();
+	requests_that_time_out();
 	printf("%d passed, %d failed\n", reported - failed, failed);
 	return !!failed;
 }
