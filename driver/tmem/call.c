@@ -209,7 +209,11 @@ static int call_refuse(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call, int err)
 {
 	spin_lock(&cta->tmem->lock);
-	accmem_cta_resume(cta, call); /* ends this thread's interrupted call */
+	/* This thread does not make its interrupted call again, even if it looks the same. */
+	if (accmem_cta_is_interrupted(cta))
+		accmem_cta_give_up(cta);
+	else
+		accmem_cta_resume(cta, call);
 	/* A relinquish may come beside another call. */
 	if (call->op != ACCMEM_CTA_OP_RELINQUISH && accmem_cta_is_busy(cta))
 		err = -EBUSY;

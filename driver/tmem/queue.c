@@ -257,7 +257,7 @@ ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 	for (;;) {
 		err = queue_take(cta, buf, &call, &result);
 		if (err == -EFAULT) {
-			if (fault_in_writeable(buf, need))
+			if (fault_in_subpage_writeable(buf, need))
 				return -EFAULT;
 		} else if (err == -EAGAIN && !(file->f_flags & O_NONBLOCK)) {
 			err = queue_wait(cta);

@@ -561,6 +561,36 @@ TEST_F(tmem_restart, p10_another_destination_is_another_call)
 	EXPECT_EQ(at, r.places[1]);
 }
 
+static void regroup(int sig)
+{
+	(void)sig;
+	redirected->req.cta_group = 2;
+}
+
+/* The launch has another cta_group: the call is refused, and the interrupted one ends. */
+TEST_F(tmem_restart, p13_a_call_of_another_group_ends_the_interrupted_one)
+{
+	struct sigaction action = { .sa_handler = regroup,
+				    .sa_flags = SA_RESTART };
+	struct redirected r = { .cta = self->b, .ret = 1 };
+	pthread_t thread;
+	uint32_t at;
+
+	redirected = &r;
+	r.req.size = sizeof(r.req);
+	r.req.columns = 512;
+	r.req.destination = (uintptr_t)&r.places[0];
+	ASSERT_EQ(0, sigaction(SIGUSR2, &action, NULL));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_redirected, &r));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&r.tid));
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR2));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(-EPROTOTYPE, r.ret);
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
+	EXPECT_EQ(0, tcgen05_dealloc(self->b, at, 512));
+}
+
 /*
  * A queued call without time left still waits for the peer to store its address, as a
  * blocking call does.
