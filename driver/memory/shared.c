@@ -105,8 +105,8 @@ static void *shared_kernel_address(struct accmem_bo *bo, u64 offset, u64 end,
 	return address;
 }
 
-/* Copy a piece to the device. A page that the host does not have is zero. */
-static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
+/* Copy a piece between its sides. A page that the host does not have is zero. */
+static int shared_copy(struct accmem_bo *bo, unsigned int piece, bool to_device)
 {
 	u64 end = shared_piece_end(bo, piece), offset, size;
 	void *address;
@@ -114,27 +114,13 @@ static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 
 	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
 	     offset += size) {
-		address = shared_kernel_address(bo, offset, end, false, &size);
-		err = IS_ERR(address) ?
-			      PTR_ERR(address) :
-			      accmem_bo_access(bo, offset, address, size, true);
-		cond_resched();
-	}
-	return err;
-}
-
-static int shared_copy_to_host(struct accmem_bo *bo, unsigned int piece)
-{
-	u64 end = shared_piece_end(bo, piece), offset, size;
-	void *address;
-	int err = 0;
-
-	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
-	     offset += size) {
-		address = shared_kernel_address(bo, offset, end, true, &size);
-		if (IS_ERR_OR_NULL(address))
-			return PTR_ERR(address) ?: -ENOMEM;
-		err = accmem_bo_access(bo, offset, address, size, false);
+		address = shared_kernel_address(bo, offset, end, !to_device,
+						&size);
+		if (IS_ERR(address))
+			return PTR_ERR(address);
+		if (!address && !to_device)
+			return -ENOMEM;
+		err = accmem_bo_access(bo, offset, address, size, to_device);
 		cond_resched();
 	}
 	return err;
@@ -244,7 +230,7 @@ static int shared_to_device(struct accmem_bo *bo, unsigned int piece,
 	if (err == -EBUSY && !copies)
 		err = 0;
 	if (!err && copies)
-		err = shared_copy_to_device(bo, piece);
+		err = shared_copy(bo, piece, true);
 	if (err)
 		return err;
 	shared_set_state(bo, piece, state);
@@ -257,7 +243,7 @@ static int shared_to_host(struct accmem_bo *bo, unsigned int piece, bool write)
 {
 	u32 state = shared_state(bo, piece);
 	bool copies = !(state & ACCMEM_SHARED_HOST);
-	int err = copies ? shared_copy_to_host(bo, piece) : 0;
+	int err = copies ? shared_copy(bo, piece, false) : 0;
 
 	if (err)
 		return err;
