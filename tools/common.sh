@@ -34,6 +34,8 @@ every()
 	shift
 	trap 'kill $! 2>/dev/null || true; exit' TERM
 	while sleep "$seconds" & wait $!; do
+		# the script was killed
+		kill -0 $$ 2>/dev/null || exit
 		"$@"
 	done
 }

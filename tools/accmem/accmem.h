@@ -153,6 +153,7 @@ const struct context *snapshot_context(const struct snapshot *s,
 				       const char *device, uint64_t id);
 
 void limits_read(struct snapshot *s);
+bool limit_is_known(size_t limit, uint64_t value);
 uint64_t sum_of_known(uint64_t a, uint64_t b);
 bool in_use(const struct device *d);
 

@@ -76,11 +76,14 @@ static bool is_complaint(const char *record)
 {
 	static const char *const words[] = { "WARNING: ", "BUG: ", "UBSAN: ",
 					     "Oops: ", "RIP: " };
-	const char *text = strchr(record, ';');
+	const char *text = strchr(record, ';'), *module, *process;
 	unsigned long priority = strtoul(record, NULL, 10);
 	size_t i;
 
-	if (!text || priority >> 3 || !strstr(text, "accmem"))
+	module = text ? strstr(text, "accmem") : NULL;
+	/* newer kernels add the name of the process to a warning */
+	process = text ? strstr(text, ", CPU#") : NULL;
+	if (!module || priority >> 3 || (process && module > process))
 		return false;
 	for (i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		if (!strncmp(text + 1, words[i], strlen(words[i])))

@@ -278,6 +278,23 @@ void fdinfo_walk(bool (*may_be)(const char *link),
 	free(path);
 }
 
+/* Replace \\ooo, which debugfs has for blanks and some other characters. */
+static void unescape(char *text)
+{
+	char *from, *to, digits[4] = "";
+
+	for (from = to = text; *from; to++) {
+		if (*from == '\\' && strspn(from + 1, "01234567") >= 3) {
+			memcpy(digits, from + 1, 3);
+			*to = strtoul(digits, NULL, 8);
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
 /* "context pid comm uid buffers charged[ ended]": comm has no blanks */
 static bool account_parse(struct account *a, const char *line)
 {
@@ -293,6 +310,7 @@ static bool account_parse(struct account *a, const char *line)
 	a->buffers = buffers;
 	a->charged = charged;
 	a->ended = strstr(line + end, " ended");
+	unescape(comm);
 	copy_word(a->comm, sizeof(a->comm), comm);
 	return true;
 }

@@ -521,6 +521,18 @@ static void read_charges(struct explanation *e)
 	}
 }
 
+/* The driver asks for the capability in the first user namespace. */
+static bool is_first_namespace(void)
+{
+	char *text = read_text("/proc/self/uid_map");
+	unsigned long long ids;
+	bool first = text && sscanf(text, "%*u %*u %llu", &ids) == 1 &&
+		     ids == UINT32_MAX;
+
+	free(text);
+	return first;
+}
+
 static bool has_sys_resource(void)
 {
 	char *text = read_text("/proc/self/status");
@@ -528,7 +540,7 @@ static bool has_sys_resource(void)
 	uint64_t caps = at ? strtoull(at + 7, NULL, 16) : 0;
 
 	free(text);
-	return caps >> CAP_SYS_RESOURCE_BIT & 1;
+	return caps >> CAP_SYS_RESOURCE_BIT & 1 && is_first_namespace();
 }
 
 /* Find the verdict. The caller has set the request, the snapshot and the device. */

@@ -204,8 +204,12 @@ struct json_object *json_of_limits(const struct snapshot *s)
 	struct json_object *o = json_object_new_object();
 	size_t i;
 
-	for (i = 0; i < NR_LIMITS; i++)
-		json_add_number(o, limit_names[i], s->limits[i]);
+	for (i = 0; i < NR_LIMITS; i++) {
+		if (limit_is_known(i, s->limits[i]))
+			json_object_object_add(o, limit_names[i],
+					       json_object_new_uint64(
+						       s->limits[i]));
+	}
 	return o;
 }
 
@@ -227,7 +231,9 @@ static struct json_object *of_cta(const struct tmem_cta *cta)
 	struct json_object *o = json_object_new_object();
 
 	json_add_number(o, "cta", cta->id);
-	json_add_number(o, "launch", cta->launch);
+	/* any number, since the program chooses it */
+	json_object_object_add(o, "launch",
+			       json_object_new_uint64(cta->launch));
 	json_add_number(o, "cluster", cta->cluster);
 	json_add_number(o, "rank", cta->rank);
 	json_add_number(o, "columns", cta->columns);

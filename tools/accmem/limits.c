@@ -23,6 +23,8 @@ static const char usage[] =
 
 static const char *limit_text(size_t i, uint64_t value, char text[32])
 {
+	if (!limit_is_known(i, value))
+		return "?";
 	if (value) {
 		snprintf(text, 32, "%" PRIu64, value);
 		return text;
@@ -81,12 +83,14 @@ static int set(const char *argument)
 {
 	const char *name = limit_names[limit_of(argument)];
 	const char *value = strchr(argument, '=') + 1;
-	int err;
+	int err = -EINVAL;
+	uint64_t number;
+	char text[32];
 
-	/* The kernel ignores what follows a line feed. */
-	err = *value && !strchr(value, '\n') ?
-		      write_text(value, PARAMETERS "/%s", name) :
-		      -EINVAL;
+	if (size_parse(value, &number)) {
+		snprintf(text, sizeof(text), "%" PRIu64, number);
+		err = write_text(text, PARAMETERS "/%s", name);
+	}
 	if (!err) {
 		printf("%s=%llu\n", name,
 		       (unsigned long long)read_number(PARAMETERS "/%s", name));

@@ -175,7 +175,7 @@ int take_device(int argc, char **argv, const char *usage, const char *command,
 		status = no_device(argv[optind]);
 	} else if (in_use(d) && !o.force) {
 		fprintf(stderr,
-			"accmem: %s: %s has open files: --force takes the memory from the programs\n",
+			"accmem: %s: %s is in use: --force takes the memory from the programs\n",
 			command, d->name);
 		status = STATUS_FAILED;
 	} else {

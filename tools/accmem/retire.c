@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <inttypes.h>
 #include "accmem.h"
 
 static const char usage[] =
@@ -56,13 +57,14 @@ static int list(const char *carveout)
 
 static int retire(const char *carveout, const char *offset, const char *size)
 {
-	char *text = format("%s %s", offset, size);
+	uint64_t start, bytes;
+	char *text;
 	int err;
 
-	/* The kernel ignores what follows a line feed. */
-	err = strchr(text, '\n') ?
-		      -EINVAL :
-		      write_text(text, CLASS "/%s/retire", carveout);
+	if (!size_parse(offset, &start) || !size_parse(size, &bytes))
+		return failed(carveout, -EINVAL);
+	text = format("%" PRIu64 " %" PRIu64, start, bytes);
+	err = write_text(text, CLASS "/%s/retire", carveout);
 	free(text);
 	return err ? failed(carveout, err) : STATUS_OK;
 }

@@ -250,6 +250,13 @@ static int is_device(const struct dirent *entry)
 	return !strncmp(entry->d_name, "accmem", 6);
 }
 
+/* UNKNOWN is also the largest limit that can be set. */
+bool limit_is_known(size_t limit, uint64_t value)
+{
+	return value != UNKNOWN ||
+	       path_exists(PARAMETERS "/%s", limit_names[limit]);
+}
+
 void limits_read(struct snapshot *s)
 {
 	size_t i;
@@ -345,8 +352,16 @@ uint64_t sum_of_known(uint64_t a, uint64_t b)
 	return a + b;
 }
 
-/* Return true if programs have the device open. Return false if the caller may not know. */
+static bool is_some(uint64_t number)
+{
+	return number && number != UNKNOWN;
+}
+
+/*
+ * Return true if programs have the device open, or use its memory after they closed it.
+ * Return false if the caller may not know.
+ */
 bool in_use(const struct device *d)
 {
-	return d->contexts && d->contexts != UNKNOWN;
+	return is_some(d->contexts) || is_some(d->value[DETACHED]);
 }

@@ -298,6 +298,20 @@ static void draw_tmem(const struct top *t, const char *device, int first,
 	tmem_free(list, nr_list);
 }
 
+/* Is there an earlier row with the process and the device of a row? */
+static bool is_repeated(const struct top *t, size_t row)
+{
+	const struct context *c = &t->rows[row];
+	size_t i;
+
+	for (i = 0; i < row; i++) {
+		if (t->rows[i].nr_pids && t->rows[i].pids[0] == c->pids[0] &&
+		    !strcmp(t->rows[i].device, c->device))
+			return true;
+	}
+	return false;
+}
+
 static void draw_details(struct top *t, int line)
 {
 	size_t nr = 0, i;
@@ -311,7 +325,7 @@ static void draw_details(struct top *t, int line)
 	for (i = 0; i < t->nr_rows; i++) {
 		const struct context *c = &t->rows[i];
 
-		if (!c->nr_pids || c->pids[0] != t->pid)
+		if (!c->nr_pids || c->pids[0] != t->pid || is_repeated(t, i))
 			continue;
 		if (t->tmem) {
 			draw_tmem(t, c->device, line, &nr);

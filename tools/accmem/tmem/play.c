@@ -70,10 +70,10 @@ static void complain(struct player *p, uint32_t cta, const char *what, int err)
 /* Advance the time to @now, and add the columns that were idle or unused until then. */
 static void pass_time(struct player *p, uint64_t now)
 {
-	uint64_t span = now - p->now;
+	double span = now - p->now; /* times columns, it may exceed 2^64 */
 	uint32_t i;
 
-	for (i = 0; i < p->t->sms && span; i++) {
+	for (i = 0; i < p->t->sms && now > p->now; i++) {
 		const struct sm *sm = &p->sms[i];
 
 		if (sm->starved)

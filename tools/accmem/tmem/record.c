@@ -123,6 +123,9 @@ static void add_known(struct recorder *r, uint64_t id, const char *text)
 	uint32_t i = r->nr_known++;
 	struct line *l;
 
+	if (r->nr_known > CTAS_MAX)
+		die("line %lu: more CTAs than a trace can have", r->number);
+
 	if (!(i & (i - 1)))
 		r->known = resize(r->known, i ? 2 * i : 1, sizeof(*r->known));
 	r->known[i] =

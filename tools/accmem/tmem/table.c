@@ -24,7 +24,7 @@ static const char *const relinquish_names[] = {
 	[RELINQUISH_NEVER] = "never",
 };
 
-static double percent(uint64_t part, uint64_t whole)
+static double percent(double part, double whole)
 {
 	return whole ? 100.0 * part / whole : 0;
 }

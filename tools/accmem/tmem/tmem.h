@@ -15,6 +15,7 @@
 
 #define NONE UINT32_MAX /* no CTA, no step, no launch */
 #define SMS_MAX 256u
+#define CTAS_MAX (1u << 24) /* of a trace */
 
 /* Steps of a CTA, in the words of a trace */
 enum step_kind {
@@ -135,9 +136,9 @@ struct tmem_result {
 	uint64_t ready_sum;
 	uint64_t ready_max;
 	uint32_t ready;
-	uint64_t idle;
-	uint64_t unused;
-	uint64_t capacity;
+	double idle;
+	double unused;
+	double capacity;
 	uint64_t end;
 };
 

@@ -6,7 +6,6 @@
 
 #include "tmem.h"
 
-#define CTAS_MAX 1048576u
 #define TIME_MAX 1000000000000000ull /* ns of a step: eleven days */
 #define FIELDS_MAX 8
 
