@@ -47,13 +47,13 @@ use()
 	out=$("$helpers/edu" 2>&1) || why "$out"
 }
 
-# uses_device PID: the process has the device open
-uses_device()
+# A process has the device open: a test runs in a child of its program.
+is_used()
 {
 	local fd
 
-	for fd in "/proc/$1/fd/"*; do
-		[ "$(readlink "$fd")" != "$ACCMEM_EDU" ] || return 0
+	for fd in /proc/[0-9]*/fd/*; do
+		[ ! "$fd" -ef "$ACCMEM_EDU" ] || return 0
 	done
 	return 1
 }
@@ -66,7 +66,7 @@ goes()
 	for ((i = 0; i < $1; i++)); do
 		"$helpers/edu" >/dev/null 2>&1 &
 		user=$!
-		within uses_device "$user" || return
+		within is_used || return
 		sleep 0.2
 		echo "$edu" >$bus/drivers/accmem-edu/unbind || return
 		wait $user || true
