@@ -199,6 +199,13 @@ static struct json_object *of_users(const struct snapshot *s)
 	return array;
 }
 
+/* Add a number that may equal UNKNOWN. */
+static void add_any_number(struct json_object *o, const char *name,
+			   uint64_t number)
+{
+	json_object_object_add(o, name, json_object_new_uint64(number));
+}
+
 struct json_object *json_of_limits(const struct snapshot *s)
 {
 	struct json_object *o = json_object_new_object();
@@ -206,9 +213,7 @@ struct json_object *json_of_limits(const struct snapshot *s)
 
 	for (i = 0; i < NR_LIMITS; i++) {
 		if (limit_is_known(i, s->limits[i]))
-			json_object_object_add(o, limit_names[i],
-					       json_object_new_uint64(
-						       s->limits[i]));
+			add_any_number(o, limit_names[i], s->limits[i]);
 	}
 	return o;
 }
@@ -232,8 +237,7 @@ static struct json_object *of_cta(const struct tmem_cta *cta)
 
 	json_add_number(o, "cta", cta->id);
 	/* any number, since the program chooses it */
-	json_object_object_add(o, "launch",
-			       json_object_new_uint64(cta->launch));
+	add_any_number(o, "launch", cta->launch);
 	json_add_number(o, "cluster", cta->cluster);
 	json_add_number(o, "rank", cta->rank);
 	json_add_number(o, "columns", cta->columns);
