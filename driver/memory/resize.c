@@ -283,13 +283,11 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	lockdep_assert_held(&bo->lock);
 	if (resize_floor(bo, size) > size)
 		return false;
-	rest->mapped = accmem_bo_was_mapped(bo);
 	rest->written = accmem_bo_was_written(bo);
-	accmem_carveout_lock(cv);
 	/* A revocation waits for faults that began before the split, until @rest is unmapped. */
-	if (rest->mapped)
-		list_add_tail(&rest->own_link,
-			      &rest->account->memory[cv->index].mapped);
+	if (accmem_bo_was_mapped(bo))
+		accmem_bo_set_mapped(rest);
+	accmem_carveout_lock(cv);
 	if (kept)
 		bo->runs[first++].size = kept;
 	bo->nr_runs = first;
@@ -305,8 +303,8 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
  * accmem_bo_split_abort() - undo accmem_bo_split_prepare()
  * @rest: the second buffer object; empty on return
  *
- * The kernel's mapping (accmem_bo.io) was divided. The part of @rest is removed, and an access
- * to @bo maps the part again.
+ * accmem_bo_split_prepare() has divided the kernel's mapping (accmem_bo.io). The function
+ * removes the part of @rest, and the next access to these bytes of @bo maps the part again.
  *
  * Context: Process context. May sleep.
  */
