@@ -7,7 +7,7 @@
 #include "stream_util.h"
 
 #define USER 65534
-#define TRIES 20
+#define TRIES 4
 #define FASTER 2 /* times faster than the free of all of the memory */
 
 FIXTURE(tenant_frees)

@@ -513,8 +513,7 @@ TEST_F(wait_wake, memory_that_a_refused_request_might_have_taken)
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", 0));
 	EXPECT_LT(0, atomic_load(&r.calls));
 	EXPECT_EQ(-EDQUOT, r.err);
-	/* a free may stand still between its end and the wake-up */
-	EXPECT_LE(waiting(variant->path, "by_scan"), by_scan + 1);
+	EXPECT_EQ(by_scan, waiting(variant->path, "by_scan"));
 }
 
 WAIT_MAIN
