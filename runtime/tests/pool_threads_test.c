@@ -565,9 +565,9 @@ struct releaser {
  * programs for the guests have none.
  */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define MOST_ADDRESS_SPACE RLIM_INFINITY
+#define HAS_SANITIZER true
 #else
-#define MOST_ADDRESS_SPACE 0
+#define HAS_SANITIZER false
 #endif
 
 /* In a thread that has no cache, and cannot get one. */
@@ -578,8 +578,8 @@ static void *release_without_memory(void *argument)
 
 	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
 	none = before;
-	if (none.rlim_cur > MOST_ADDRESS_SPACE)
-		none.rlim_cur = MOST_ADDRESS_SPACE;
+	if (!HAS_SANITIZER)
+		none.rlim_cur = 0;
 	CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
 	r->block = accmem_pool_release(r->pool, r->pointers[0]);
 	r->span = accmem_pool_release(r->pool, r->pointers[1]);

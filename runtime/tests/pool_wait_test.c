@@ -122,18 +122,6 @@ static pid_t start_keeper(uint64_t eighths, bool allocated)
 	return test_start_keeper(keep, &part);
 }
 
-/*
- * A request waits 100 ms for the thread of the other process. On a machine that stands still
- * the thread may need longer: then the request is made again.
- */
-#define CHECK_COMES(request)                                        \
-	do {                                                        \
-		int ret_ = -ENOMEM;                                 \
-		for (int i_ = 0; i_ < 200 && ret_ == -ENOMEM; i_++) \
-			ret_ = (request);                           \
-		CHECK_EQ(ret_, 0);                                  \
-	} while (0)
-
 static void what_another_process_keeps_is_had_without_wait(void)
 {
 	pid_t child = start_keeper(6, false);
