@@ -208,7 +208,7 @@ def a_busy_device_has_no_findings(name):
     try:
         for _ in range(checks):
             if not stress or stress.poll() is not None:
-                same(stress and stress.returncode, stress and 0, "status of stress")
+                same(stress.returncode if stress else 0, 0, "status of stress")
                 stress = subprocess.Popen([STRESS], env=environment,
                                           stdout=subprocess.DEVNULL)
             busy += bool(check_busy(name))

@@ -342,12 +342,11 @@ def the_default_name_is_not_followed(_name):
 
 @test
 def a_program_that_goes_on_unrecorded_is_named(_name):
-    with open(tempfile.mktemp(), "w+", encoding="utf-8") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         done = subprocess.run([TOOL, "record", "-o", "/dev/full", "sleep", "30"],
                               stderr=said, check=False)
         said.seek(0)
         text = said.read()
-    os.unlink(said.name)
     same(done.returncode, 1, "the status")
     found = re.search(r"sleep: process (\d+).*goes on", text)
     need(found, text)

@@ -385,7 +385,7 @@ static void print_limits(FILE *f, const struct snapshot *s)
 		print_family(f, "gauge", families[n],
 			     "Limits of the module; 0: none, or a default");
 		for (i = 0; i < NR_LIMITS; i++) {
-			if (s->limits[i] != UNKNOWN &&
+			if (limit_is_known(i, s->limits[i]) &&
 			    !strcmp(limit_family(limit_names[i]), families[n]))
 				print_limit(f, families[n], limit_names[i],
 					    s->limits[i]);

@@ -3,12 +3,12 @@
  * accmem retire: list the failed memory of a carveout, or retire a part of it.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <inttypes.h>
 #include "accmem.h"
 
 static const char usage[] =

@@ -156,8 +156,8 @@ static void show_buffers(const struct found *f)
 	table_free(t);
 }
 
-/* Say that the buffer may be one that the caller may not see. */
-static bool is_hidden(const struct found *f, const struct who *who)
+/* Warn if the address may be that of a buffer of another user. Return true if so. */
+static bool warn_of_hidden(const struct found *f, const struct who *who)
 {
 	if (!who->by_address || !f->denied || f->nr_buffers)
 		return false;
@@ -168,7 +168,7 @@ static bool is_hidden(const struct found *f, const struct who *who)
 
 static int show_text(const struct found *f, const struct who *who)
 {
-	if (is_hidden(f, who))
+	if (warn_of_hidden(f, who))
 		return STATUS_FAILED;
 	if (!f->nr_contexts && !f->nr_buffers) {
 		if (who->by_address)
@@ -198,7 +198,7 @@ static int show(const struct options *o, void *arg)
 	} else {
 		find_buffers(&f, who);
 		if (o->json) {
-			is_hidden(&f, who);
+			warn_of_hidden(&f, who);
 			json_print(json_of_found(f.contexts, f.nr_contexts,
 						 f.buffers, f.nr_buffers));
 			status = f.nr_contexts || f.nr_buffers ? STATUS_OK :
