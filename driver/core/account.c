@@ -13,9 +13,8 @@
  * reference can be dropped in any context, so users are freed when the next one is added.
  *
  * The user of a file is the user who opened the file. In a user namespace, the user is the
- * creator of the outermost namespace that root did not create, so that subordinate ids do
- * not multiply the limits of a user. In a namespace that root created, each id is a user of
- * its own.
+ * creator of the outermost namespace that root did not create: a user with many subordinate
+ * ids still has one set of limits. In a namespace that root created, each id is a user.
  *
  * Charges are atomic counters, since a charge is made under the carveout's lock,
  * together with the placement that determines its size. CAP_SYS_RESOURCE lifts the

@@ -8,8 +8,9 @@
  *  - a queued call becomes a completion, which read() returns;
  *  - an interrupted call is left alone: the restarted system call collects the result.
  * The task that ends a call counts and traces the result of the call under the lock, in the
- * order of the arbiter's decisions: its own first, then those of the others. A caller that wakes up
- * later would trace a dealloc after the grant of the same columns to somebody else.
+ * order of the arbiter's decisions: the task's own call first, then the calls of others. A
+ * caller that wakes up later would trace a dealloc after the grant of the same columns to
+ * another CTA.
  *
  * Then the polls on the SMs that have changed are woken if their alloc would be granted.
  * No other task is woken.

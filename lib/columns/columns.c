@@ -259,9 +259,9 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 	accmem_columns_forget_done(cta);
 	cta->call = ACCMEM_CALL_NONE;
 	/*
-	 * A request that leaves the queue blocks nobody any more. If it gave back neither
-	 * columns nor a permit and kept no place for itself, nothing can be granted and no
-	 * deadlock has arisen: a search would walk the queue for each of many timeouts.
+	 * A request that leaves the queue blocks no other request any more. If no SM is dirty,
+	 * the request gave back neither columns nor a permit: nothing can be granted, and no
+	 * deadlock has arisen. A search would walk the queue for each of many timeouts.
 	 */
 	if (c->dirty)
 		accmem_columns_run_queue(c);

@@ -92,7 +92,7 @@ TEST_F(abi, length_beyond_capacity)
 				     1ull << 62, 1ull << 63 };
 	unsigned int i;
 
-	/* waits for the cleaner, whose memory is in no run for a moment */
+	/* waits for the cleaner: no free run has the memory that is being cleared */
 	ASSERT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));

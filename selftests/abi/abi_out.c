@@ -376,7 +376,7 @@ TEST_F(abi_out, largest_run_is_true)
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, hole[i].address));
 	}
 
-	/* waits for the cleaner, whose memory is in no run for a moment */
+	/* waits for the cleaner: no free run has the memory that is being cleared */
 	ASSERT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));

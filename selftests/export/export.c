@@ -520,7 +520,7 @@ TEST_F(export, races_with_free)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
-/* A REALLOC whose answer can be written at some times only, and who disturbs it */
+/* A REALLOC, and two threads: one makes the page of the answer read-only at times, one exports */
 struct grower {
 	int fd;
 	uint64_t address; /* of a buffer of 64 KiB */
@@ -595,7 +595,7 @@ TEST_F(export, races_with_a_realloc_that_is_undone)
 		if (!err)
 			err = accmem_ioctl_realloc(self->fd, g.address, KIB(64),
 						   0, r);
-		/* what is exported, or shares a page table entry, stays with the buffer */
+		/* the buffer keeps memory that is exported or mapped: take a new buffer */
 		if (!err && r->footprint != KIB(64)) {
 			ASSERT_EQ(0, accmem_ioctl_free(self->fd, g.address));
 			self->a.address = 0;

@@ -192,7 +192,7 @@ static void every_request_is_at_its_bound(void)
 	report("every-request-at-its-bound", before, 15358);
 }
 
-/* Requests whose deadline passes leave the queue one after another. */
+/* Many requests reach their deadline, and leave the queue one after another. */
 static void requests_that_time_out(void)
 {
 	struct accmem_columns_cta *holder;
