@@ -65,7 +65,7 @@ static void revoke_contexts(struct accmem_device *dev, bool gone)
 	accmem_waiters_revoke(&dev->waiters);
 	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
 		if (gone) {
-			accmem_tmem_end(ctx);
+			accmem_tmem_revoke(ctx);
 			accmem_streams_end(ctx);
 		}
 		wake_up_interruptible_poll(&ctx->pressure.poll,
@@ -120,7 +120,7 @@ static void resume_forget_contents(struct accmem_device *dev)
 	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
 		accmem_clear_forget(cv);
 	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
-		accmem_tmem_end(ctx);
+		accmem_tmem_revoke(ctx);
 		accmem_context_put(ctx);
 	}
 }

@@ -114,7 +114,7 @@ static noinline int call_store_slowly(struct accmem_cta *cta, u32 address,
 
 	cta->call = *call;
 	accmem_tmem_wake(tmem);
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock(tmem);
 	err = put_user(address, call->destination);
 	spin_lock(&tmem->lock);
 	return err;
@@ -180,7 +180,7 @@ static int call_alloc(struct accmem_cta *cta,
 	if (err == -EAGAIN && !call->deadline_ns)
 		cta->poll_columns = call->columns;
 	err = call_leave(cta, call, err);
-	spin_unlock(&cta->tmem->lock);
+	accmem_tmem_unlock(cta->tmem);
 	return err;
 }
 
@@ -219,7 +219,7 @@ static int call_refuse(struct accmem_cta *cta,
 		err = -EBUSY;
 	err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
-	spin_unlock(&cta->tmem->lock);
+	accmem_tmem_unlock(cta->tmem);
 	return err;
 }
 
@@ -229,7 +229,7 @@ static int call_refuse(struct accmem_cta *cta,
  * @call: the call
  * @err: the error
  *
- * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: @err, or -EBUSY if another call of the CTA is in progress.
  */
@@ -294,7 +294,7 @@ int accmem_cta_dealloc(struct accmem_cta *cta,
 	while (err == -EINPROGRESS)
 		err = accmem_cta_sleep(cta, call, call->deadline_ns);
 	err = call_leave(cta, call, err);
-	spin_unlock(&cta->tmem->lock);
+	accmem_tmem_unlock(cta->tmem);
 	if (unlikely(err))
 		accmem_tmem_report(cta, call, err);
 	if (accmem_cta_has_hazards(cta))
@@ -307,7 +307,7 @@ int accmem_cta_dealloc(struct accmem_cta *cta,
  * @cta: the CTA
  * @call: the call
  *
- * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: 0; -EPROTO when the peer was waiting in alloc; -ECONNRESET.
  */
@@ -325,7 +325,7 @@ int accmem_cta_relinquish(struct accmem_cta *cta,
 	if (accmem_tmem_is_misuse(err))
 		accmem_tmem_count(cta, ACCMEM_STAT(misuses));
 	accmem_tmem_wake(tmem);
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock(tmem);
 	if (err)
 		accmem_tmem_report(cta, call, err);
 	return err;

@@ -15,7 +15,6 @@
  * Locking: accmem_tmem.lock.
  */
 #include <linux/anon_inodes.h>
-#include <linux/eventfd.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
@@ -28,8 +27,6 @@
 
 static void cta_destroy(struct accmem_cta *cta)
 {
-	if (cta->eventfd)
-		eventfd_ctx_put(cta->eventfd);
 	put_pid(cta->caller);
 	accmem_tmem_put(cta->tmem);
 	kfree(cta);
@@ -50,14 +47,15 @@ static void cta_leave(struct accmem_cta *cta)
 	peer = cta->c.peer;
 	units = accmem_columns_exit(&tmem->columns, &cta->c);
 	if (peer)
-		accmem_cta_disconnect(accmem_to_cta(peer));
+		accmem_cta_notify_polls(accmem_to_cta(peer));
 	accmem_cta_check_hazards(cta);
 	/* Trace the exit before the grants that become possible by it. */
 	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
 	accmem_tmem_add_stats(&tmem->stats, &cta->stats);
 	accmem_cta_remove_poller(cta);
 	accmem_tmem_wake(tmem);
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock(tmem);
+	accmem_cta_stop_notify(cta);
 	if (units)
 		accmem_tmem_report_leak(cta, units);
 	if (accmem_cta_has_hazards(cta))
@@ -143,7 +141,7 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 	 */
 	if (!accmem_cta_is_queued(cta))
 		accmem_cta_add_poller(cta);
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock(tmem);
 	return mask;
 }
 
@@ -185,6 +183,7 @@ struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
 	cta->window = *window;
 	cta->poll_columns = ACCMEM_TMEM_UNIT;
 	init_waitqueue_head(&cta->poll);
+	INIT_LIST_HEAD(&cta->notify);
 	accmem_cta_init_pollers(cta);
 	INIT_DELAYED_WORK(&cta->expiry, accmem_cta_expired);
 	file = anon_inode_getfile("[accmem-cta]", &cta_fops, cta, O_RDWR);

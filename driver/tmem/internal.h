@@ -2,9 +2,9 @@
 /*
  * Functions that only tmem/ uses.
  *
- * accmem_tmem.lock is the only lock. No other lock of the driver is held when
- * accmem_tmem.lock is locked. Only locks of the kernel are locked under it:
- *  - those of wait queues and of the scheduler, to wake a task;
+ * No lock of the driver but accmem_tmem.notify_mutex is held when accmem_tmem.lock is locked.
+ * Only locks of the kernel are locked under it:
+ *  - those of the scheduler, to wake a sleeping caller;
  *  - those of work queues and timers, for accmem_cta.expiry;
  *  - sighand->siglock of the caller, to find out whether the system call restarts.
  */
@@ -15,10 +15,12 @@
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 
 #include "types/tmem_types.h"
 
 struct accmem_columns_cta;
+struct accmem_columns_sm;
 struct accmem_context;
 struct accmem_cta_query;
 struct seq_file;
@@ -43,12 +45,25 @@ void accmem_cta_end_interruption(struct accmem_cta *cta);
 void accmem_cta_drop(struct accmem_cta *cta);
 bool accmem_cta_is_orphan(const struct accmem_cta *cta);
 void accmem_cta_drop_orphan(struct accmem_cta *cta);
-void accmem_cta_disconnect(struct accmem_cta *cta);
+
+/* poll.c */
 bool accmem_cta_would_grant(struct accmem_cta *cta);
 void accmem_cta_init_pollers(struct accmem_cta *cta);
 void accmem_cta_add_poller(struct accmem_cta *cta);
 void accmem_cta_remove_poller(struct accmem_cta *cta);
 void accmem_cta_check_poll(struct accmem_cta *cta);
+void accmem_tmem_check_polls(struct accmem_tmem *tmem,
+			     struct accmem_columns_sm *sm);
+
+/* notify.c */
+void accmem_cta_notify(struct accmem_cta *cta);
+void accmem_cta_notify_polls(struct accmem_cta *cta);
+void accmem_tmem_notify(struct accmem_tmem *tmem);
+void accmem_tmem_notify_later(struct accmem_tmem *tmem);
+int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd);
+void accmem_cta_stop_notify(struct accmem_cta *cta);
+void accmem_tmem_init_notify(struct accmem_tmem *tmem);
+void accmem_tmem_destroy_notify(struct accmem_tmem *tmem);
 
 /* sleep.c */
 void accmem_cta_begin_wait(struct accmem_cta *cta);
@@ -76,7 +91,6 @@ struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
 int accmem_cta_submit(struct accmem_cta *cta,
 		      const struct accmem_cta_call *call);
 int accmem_cta_cancel(struct accmem_cta *cta);
-int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd);
 ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 			loff_t *pos);
 
@@ -117,6 +131,28 @@ static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 		accmem_tmem_wake_done(tmem);
 }
 
+/* Drop the lock, and notify the CTAs that have events. May sleep. */
+static inline void accmem_tmem_unlock(struct accmem_tmem *tmem)
+	__releases(&tmem->lock)
+{
+	bool notify = !list_empty(&tmem->notify);
+
+	spin_unlock(&tmem->lock);
+	if (unlikely(notify))
+		accmem_tmem_notify(tmem);
+}
+
+/* The same, but a work item notifies the CTAs: does not wait for those who watch them. */
+static inline void accmem_tmem_unlock_later(struct accmem_tmem *tmem)
+	__releases(&tmem->lock)
+{
+	bool notify = !list_empty(&tmem->notify);
+
+	spin_unlock(&tmem->lock);
+	if (unlikely(notify))
+		accmem_tmem_notify_later(tmem);
+}
+
 /* Return true if a queued or interrupted call has timed out. Needs the lock. */
 static inline bool accmem_cta_is_overdue(const struct accmem_cta *cta)
 {
@@ -149,6 +185,13 @@ static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
 {
 	return cta->wait == ACCMEM_CTA_IN_QUEUE ||
 	       cta->wait == ACCMEM_CTA_COMPLETED;
+}
+
+/* Return true if somebody polls the CTA. The lock is held. */
+static inline bool accmem_cta_is_watched(struct accmem_cta *cta)
+{
+	/* A later poll locks after it has joined the wait queue. */
+	return waitqueue_active(&cta->poll);
 }
 
 /* The call of a CTA has ended: a poll of the CTA may end, too. The lock is held. */

@@ -12,7 +12,6 @@
  *
  * Locking: accmem_tmem.lock.
  */
-#include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
 #include <linux/pagemap.h>
@@ -55,7 +54,7 @@ static void queue_enter(struct accmem_cta *cta, int err, bool may_wait)
  * @cta: the CTA
  * @call: the call, whose flags were checked
  *
- * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: 0 if a completion follows; an error if the call has failed at once.
  */
@@ -82,7 +81,7 @@ int accmem_cta_submit(struct accmem_cta *cta,
 		err = accmem_cta_conclude(cta, call, err);
 	}
 	accmem_tmem_wake(tmem);
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock(tmem);
 	if (err)
 		accmem_tmem_report(cta, call, err);
 	return err;
@@ -94,7 +93,7 @@ int accmem_cta_submit(struct accmem_cta *cta,
  *
  * The call completes with -ECANCELED.
  *
- * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: 0, or -ENOENT if no queued call waits.
  */
@@ -110,34 +109,8 @@ int accmem_cta_cancel(struct accmem_cta *cta)
 		accmem_tmem_wake(tmem);
 		err = 0;
 	}
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock(tmem);
 	return err;
-}
-
-/**
- * accmem_cta_set_eventfd() - set the eventfd that counts the completions of a CTA
- * @cta: the CTA
- * @fd: an eventfd, or -1 for none
- *
- * Context: Process context. Takes and releases tmem->lock. May sleep.
- *
- * Return: 0, -EBADF, -EINVAL.
- */
-int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd)
-{
-	struct eventfd_ctx *eventfd = NULL;
-
-	if (fd != -1) {
-		eventfd = eventfd_ctx_fdget(fd);
-		if (IS_ERR(eventfd))
-			return PTR_ERR(eventfd);
-	}
-	spin_lock(&cta->tmem->lock);
-	swap(cta->eventfd, eventfd);
-	spin_unlock(&cta->tmem->lock);
-	if (eventfd)
-		eventfd_ctx_put(eventfd);
-	return 0;
 }
 
 /*
@@ -190,13 +163,8 @@ static void queue_describe(const struct accmem_cta *cta,
 static void queue_end(struct accmem_cta *cta)
 {
 	cta->wait = ACCMEM_CTA_IDLE;
-	/*
-	 * A later poll locks after it has joined the wait queue, and sees the new
-	 * state.
-	 */
-	if (!waitqueue_active(&cta->poll))
-		return;
-	accmem_cta_check_poll(cta);
+	if (accmem_cta_is_watched(cta))
+		accmem_cta_check_poll(cta);
 }
 
 /*
@@ -226,7 +194,7 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
 		*result = cta->result;
 		queue_end(cta);
 	}
-	spin_unlock(&cta->tmem->lock);
+	accmem_tmem_unlock(cta->tmem);
 	return err;
 }
 

@@ -24,6 +24,7 @@
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
 
+#include "core/carveout.h"
 #include "core/sleep.h"
 #include "internal.h"
 #include "trace/tmem_trace.h"
@@ -198,7 +199,7 @@ static void sleep_expire(struct accmem_cta *cta, u64 delay)
 	/* A timer of at most a day: accmem_cta_expired() sets the timer again. */
 	delay = min_t(u64, delay, SLEEP_CHECK);
 	cta->expires = get_jiffies_64() + delay;
-	mod_delayed_work(system_highpri_wq, &cta->expiry, delay);
+	mod_delayed_work(accmem_wq, &cta->expiry, delay);
 }
 
 /*
@@ -250,7 +251,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	cta->recheck_fds = false;
 	may_be_closed = accmem_cta_may_be_closed(cta);
 	accmem_tmem_wake(tmem);
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock(tmem);
 
 	/* A descriptor may have been closed since the system call began. */
 	if (unlikely(may_be_closed) && !accmem_cta_is_open(cta, nr_closed))
@@ -402,5 +403,5 @@ void accmem_cta_expired(struct work_struct *work)
 	accmem_tmem_wake(tmem);
 	accmem_cta_wake_poll(cta);
 out:
-	spin_unlock(&tmem->lock);
+	accmem_tmem_unlock_later(tmem);
 }

@@ -31,6 +31,7 @@ static void tmem_release(struct kref *refs)
 	struct accmem_tmem *tmem = container_of(refs, struct accmem_tmem, refs);
 
 	accmem_tmem_put_maps(tmem);
+	accmem_tmem_destroy_notify(tmem);
 	accmem_user_put(tmem->user);
 	tmem_free(tmem);
 }
@@ -59,6 +60,7 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 	}
 	kref_init(&tmem->refs);
 	spin_lock_init(&tmem->lock);
+	accmem_tmem_init_notify(tmem);
 	for (i = 0; i < req->nr_sms; i++)
 		INIT_LIST_HEAD(&tmem->sms[i].pollers);
 	strscpy(tmem->device, ctx->account->accounts->name,
@@ -185,21 +187,15 @@ static void tmem_reset(struct accmem_tmem *tmem, u32 *holders, u32 *columns)
 	accmem_tmem_wake(tmem);
 	for (sm = 0; sm < c->nr_sms; sm++) {
 		list_for_each_entry(cta, &c->sms[sm].ctas, link)
-			accmem_cta_disconnect(accmem_to_cta(cta));
+			accmem_cta_notify_polls(accmem_to_cta(cta));
 	}
 }
 
-/**
- * accmem_tmem_end() - reset the Tensor Memory of a context that ends
- * @ctx: the context
- *
- * Every waiting call ends with an error. Open CTAs keep their reference to the
- * structure.
- *
- * Context: Process context. Takes and releases ctx->tmem_lock and tmem->lock. May
- * sleep.
+/*
+ * Every waiting call ends with an error. Open CTAs keep their reference to the structure.
+ * @revoked: a work item notifies those who watch the CTAs.
  */
-void accmem_tmem_end(struct accmem_context *ctx)
+static void tmem_end(struct accmem_context *ctx, bool revoked)
 {
 	u32 holders = 0, columns = 0;
 	struct accmem_tmem *tmem;
@@ -212,9 +208,37 @@ void accmem_tmem_end(struct accmem_context *ctx)
 		return;
 	spin_lock(&tmem->lock);
 	tmem_reset(tmem, &holders, &columns);
-	spin_unlock(&tmem->lock);
+	if (revoked)
+		accmem_tmem_unlock_later(tmem);
+	else
+		accmem_tmem_unlock(tmem);
 	if (holders)
 		accmem_tmem_report_reset(tmem, holders, columns);
 	accmem_tmem_put_maps(tmem);
 	accmem_tmem_put(tmem);
+}
+
+/**
+ * accmem_tmem_end() - reset the Tensor Memory of a context that ends
+ * @ctx: the context
+ *
+ * Context: Process context. Takes and releases ctx->tmem_lock and the locks of tmem/. May
+ * sleep.
+ */
+void accmem_tmem_end(struct accmem_context *ctx)
+{
+	tmem_end(ctx, false);
+}
+
+/**
+ * accmem_tmem_revoke() - reset the Tensor Memory of a context whose device is revoked
+ * @ctx: the context
+ *
+ * Does not wait for those who watch the CTAs.
+ *
+ * Context: Process context. Takes and releases ctx->tmem_lock and tmem->lock. May sleep.
+ */
+void accmem_tmem_revoke(struct accmem_context *ctx)
+{
+	tmem_end(ctx, true);
 }

@@ -14,5 +14,6 @@ struct accmem_tmem_setup;
 int accmem_tmem_setup(struct accmem_context *ctx,
 		      const struct accmem_tmem_setup *req);
 void accmem_tmem_end(struct accmem_context *ctx);
+void accmem_tmem_revoke(struct accmem_context *ctx);
 
 #endif /* ACCMEM_TMEM_H */

@@ -12,138 +12,18 @@
  * caller that wakes up later would trace a dealloc after the grant of the same columns to
  * another CTA.
  *
- * Then the polls on the SMs that have changed are woken if their alloc would be granted.
- * No other task is woken.
+ * Then the polls on the SMs that have changed are checked (poll.c). Those who poll, read or
+ * count completions are notified after the lock is dropped (notify.c). No other task is woken.
  *
  * Locking: accmem_tmem.lock is held in each function.
  */
 #include <linux/ktime.h>
 #include <linux/pid.h>
-#include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 
-#include "compat/compat.h"
 #include "internal.h"
 #include "trace/tmem_trace.h"
-
-static bool wake_is_polled(struct accmem_cta *cta)
-{
-	/* A later poll locks after it has joined the wait queue. */
-	return waitqueue_active(&cta->poll);
-}
-
-/**
- * accmem_cta_would_grant() - check if the alloc that a poll waits for would succeed
- * @cta: the CTA
- *
- * The result of an interrupted call that has timed out does not count as a call in
- * progress.
- *
- * Context: tmem->lock is held. Does not sleep.
- */
-bool accmem_cta_would_grant(struct accmem_cta *cta)
-{
-	enum accmem_columns_call call = cta->c.call;
-	bool granted;
-
-	lockdep_assert_held(&cta->tmem->lock);
-	if (cta->wait == ACCMEM_CTA_INTERRUPTED && accmem_cta_is_overdue(cta) &&
-	    !accmem_columns_waiting(&cta->c))
-		cta->c.call = ACCMEM_CALL_NONE;
-	granted = accmem_columns_would_grant(&cta->tmem->columns, &cta->c,
-					     cta->poll_columns);
-	cta->c.call = call;
-	return granted;
-}
-
-/**
- * accmem_cta_init_pollers() - initialise the poll of a CTA
- * @cta: the CTA
- *
- * Context: Any context.
- */
-void accmem_cta_init_pollers(struct accmem_cta *cta)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(cta->pollers); i++) {
-		INIT_LIST_HEAD(&cta->pollers[i].link);
-		cta->pollers[i].cta = cta;
-	}
-}
-
-static void wake_add_poller(struct accmem_tmem *tmem,
-			    struct accmem_poller *poller, u32 sm)
-{
-	if (!list_empty(&poller->link))
-		return;
-	list_add_tail(&poller->link, &tmem->sms[sm].pollers);
-	tmem->columns.sms[sm].polled = true;
-}
-
-/**
- * accmem_cta_add_poller() - let the events of a CTA's SMs end its poll
- * @cta: the CTA
- *
- * A CTA whose peer is launched later is put on the peer's SM when the poll is checked
- * again: the alloc of the peer is an event of the SM of @cta.
- *
- * Context: tmem->lock is held. Does not sleep.
- */
-void accmem_cta_add_poller(struct accmem_cta *cta)
-{
-	lockdep_assert_held(&cta->tmem->lock);
-	wake_add_poller(cta->tmem, &cta->pollers[0], cta->c.sm);
-	if (cta->c.peer)
-		wake_add_poller(cta->tmem, &cta->pollers[1], cta->c.peer->sm);
-}
-
-/**
- * accmem_cta_remove_poller() - undo accmem_cta_add_poller()
- * @cta: the CTA
- *
- * Context: tmem->lock is held. Does not sleep.
- */
-void accmem_cta_remove_poller(struct accmem_cta *cta)
-{
-	lockdep_assert_held(&cta->tmem->lock);
-	list_del_init(&cta->pollers[0].link);
-	list_del_init(&cta->pollers[1].link);
-}
-
-/**
- * accmem_cta_check_poll() - wake the poll of a CTA if its alloc would be granted
- * @cta: the CTA
- *
- * Context: tmem->lock is held. Does not sleep.
- */
-void accmem_cta_check_poll(struct accmem_cta *cta)
-{
-	lockdep_assert_held(&cta->tmem->lock);
-	if (accmem_cta_is_queued(cta) || !wake_is_polled(cta)) {
-		accmem_cta_remove_poller(cta);
-		return;
-	}
-	if (!accmem_cta_would_grant(cta)) {
-		accmem_cta_add_poller(cta);
-		return;
-	}
-	accmem_cta_remove_poller(cta);
-	wake_up_interruptible_all(&cta->poll);
-}
-
-/* Check the polls of an SM that has changed. */
-static void wake_pollers(struct accmem_tmem *tmem, struct accmem_columns_sm *sm)
-{
-	struct list_head *pollers = &tmem->sms[sm - tmem->column_sms].pollers;
-	struct accmem_poller *poller, *next;
-
-	/* The other poller of the same CTA is on another SM. */
-	list_for_each_entry_safe(poller, next, pollers, link)
-		accmem_cta_check_poll(poller->cta);
-	sm->polled = !list_empty(pollers);
-}
 
 /*
  * Return the duration of the wait for the trace events. If the events were disabled
@@ -267,9 +147,7 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
 	if (!err && cta->call.op == ACCMEM_CTA_OP_ALLOC)
 		cta->call.address = cta->c.address;
 	cta->wait = ACCMEM_CTA_COMPLETED;
-	if (cta->eventfd)
-		accmem_eventfd_signal(cta->eventfd);
-	wake_up_interruptible_poll(&cta->poll, EPOLLIN | EPOLLRDNORM);
+	accmem_cta_notify(cta);
 }
 
 /**
@@ -389,17 +267,5 @@ void accmem_tmem_wake_done(struct accmem_tmem *tmem)
 	while ((c = accmem_columns_next_done(&tmem->columns)))
 		wake_one(accmem_to_cta(c));
 	while ((sm = accmem_columns_next_changed(&tmem->columns)))
-		wake_pollers(tmem, sm);
-}
-
-/**
- * accmem_cta_disconnect() - wake all polls of a CTA after a reset or the peer's exit
- * @cta: the CTA
- *
- * Context: tmem->lock is held. Does not sleep.
- */
-void accmem_cta_disconnect(struct accmem_cta *cta)
-{
-	lockdep_assert_held(&cta->tmem->lock);
-	wake_up_interruptible_all(&cta->poll);
+		accmem_tmem_check_polls(tmem, sm);
 }

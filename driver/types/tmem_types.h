@@ -15,6 +15,7 @@
 #include <linux/atomic.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -102,6 +103,9 @@ struct accmem_poller {
  * @sms: SMs
  * @nr_launched: number of CTAs launched; also the number of the latest CTA
  * @stats: sums of the counters of CTAs that have exited
+ * @notify: CTAs whose pollers, readers or eventfd must be notified
+ * @notify_mutex: held while one CTA is notified
+ * @notify_work: notifies the CTAs in @notify
  */
 struct accmem_tmem {
 	struct kref refs;
@@ -115,6 +119,10 @@ struct accmem_tmem {
 	struct accmem_tmem_sm *sms;
 	u64 nr_launched;
 	struct accmem_tmem_stats stats;
+	struct list_head notify;
+
+	struct mutex notify_mutex; /* one CTA is notified */
+	struct work_struct notify_work;
 };
 
 /**
@@ -237,7 +245,12 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @expires: end of a wait without a sleeping caller, in jiffies; guarded by
  *	accmem_tmem.lock
  * @expiry: work that ends this wait
- * @eventfd: counts completions, or NULL; guarded by accmem_tmem.lock
+ * @eventfd: counts completions, or NULL; written under accmem_tmem.notify_mutex and
+ *	accmem_tmem.lock
+ * @uncounted: completions that @eventfd has not counted; guarded by accmem_tmem.lock
+ * @notify: link in accmem_tmem.notify
+ * @notify_all: wake everybody who polls or reads, not one of those with EPOLLEXCLUSIVE;
+ *	guarded by accmem_tmem.lock
  * @poll: callers that poll or read
  * @pollers: a poll that waits for an event other than the end of a queued call: on the
  *	CTA's SM and on the peer's; guarded by accmem_tmem.lock
@@ -271,6 +284,9 @@ struct accmem_cta {
 	u64 expires;
 	struct delayed_work expiry;
 	struct eventfd_ctx *eventfd;
+	unsigned int uncounted;
+	struct list_head notify;
+	bool notify_all;
 	wait_queue_head_t poll;
 	struct accmem_poller pollers[2];
 	u32 poll_columns;

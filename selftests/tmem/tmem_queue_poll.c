@@ -184,4 +184,100 @@ TEST_F(tmem_queue_poll, an_eventfd_that_is_full)
 	close(fd);
 }
 
+struct busy {
+	struct tcgen05_cta *cta;
+	int calls;
+	int failed;
+};
+
+/* Makes queued allocs and deallocs, each of which completes at once. */
+static void *completes(void *arg)
+{
+	struct busy *busy = arg;
+	int i;
+
+	for (i = 0; i < busy->calls && !busy->failed; i++) {
+		if (i % 2)
+			busy->failed = queue_dealloc(busy->cta, 0, 512, 0);
+		else
+			busy->failed = queue_alloc(busy->cta, 512, 0);
+		if (!busy->failed)
+			busy->failed = finish(busy->cta);
+	}
+	return NULL;
+}
+
+/* Each completion is counted once, while another thread replaces the eventfd. */
+TEST_F(tmem_queue_poll, eventfds_that_are_replaced_count_all)
+{
+	struct busy busy = { .cta = self->b, .calls = 2 * accmem_scale(1000) };
+	int fds[2] = { eventfd(0, EFD_NONBLOCK), eventfd(0, EFD_NONBLOCK) };
+	int64_t one, sum = 0;
+	pthread_t thread;
+	int i;
+
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	ASSERT_EQ(0, set_eventfd(self->b, fds[0]));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, completes, &busy));
+	for (i = 0; pthread_tryjoin_np(thread, NULL) == EBUSY; i++)
+		EXPECT_EQ(0, set_eventfd(self->b, fds[i % 2]));
+	EXPECT_EQ(0, busy.failed);
+	for (i = 0; i < 2; i++) {
+		one = count_of(fds[i]);
+		sum += one < 0 ? 0 : one;
+		close(fds[i]);
+	}
+	EXPECT_EQ(busy.calls, sum);
+}
+
+/*
+ * A call notifies a few CTAs itself and leaves the rest to the driver's worker. Each
+ * completion is counted, and each poll says that the context has ended.
+ */
+TEST_F(tmem_queue_poll, the_end_of_a_context_notifies_many)
+{
+	enum { CTAS = 40 };
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	int epoll = epoll_create1(0), fd = eventfd(0, EFD_NONBLOCK);
+	struct tcgen05_cta *ctas[CTAS];
+	int64_t one, sum = 0;
+	bool told[CTAS] = {};
+	int i, nr = 0;
+
+	ASSERT_LE(0, epoll);
+	for (i = 0; i < CTAS; i++) {
+		ctas[i] = tmem_single(self->ctx, 0);
+		ASSERT_NE(NULL, ctas[i]);
+		ASSERT_EQ(0, set_eventfd(ctas[i], fd));
+		ASSERT_EQ(0, queue_alloc(ctas[i], 512, 0));
+		e.data.u32 = i;
+		ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD,
+				       tcgen05_fd(ctas[i]), &e));
+	}
+	ASSERT_EQ(-EAGAIN, count_of(fd));
+	closes(&self->ctx);
+	while (nr < CTAS &&
+	       epoll_wait(epoll, &e, 1, TMEM_PATIENCE_MS) == 1) {
+		EXPECT_TRUE(e.events & EPOLLHUP);
+		nr += !told[e.data.u32];
+		told[e.data.u32] = true;
+	}
+	EXPECT_EQ(CTAS, nr);
+	for (i = 0; i < TMEM_PATIENCE_MS && sum < CTAS; i++) {
+		one = count_of(fd);
+		if (one > 0)
+			sum += one;
+		else
+			usleep(1000);
+	}
+	EXPECT_EQ(CTAS, sum);
+	for (i = 0; i < CTAS; i++) {
+		EXPECT_EQ(-ECONNRESET, finish(ctas[i]));
+		exits(&ctas[i]);
+	}
+	EXPECT_EQ(-EAGAIN, count_of(fd));
+	close(fd);
+	close(epoll);
+}
+
 ACCMEM_HARNESS_MAIN
