@@ -67,7 +67,7 @@ int accmem_fd(const struct accmem_context *ctx);
  * @carveout: index of the carveout, 0 for the first
  * @info: out: needs no initialisation
  *
- * Return: 0; -EINVAL if there is no such carveout.
+ * Return: 0; -EINVAL if there is no such carveout; -ECONNRESET, -ENODEV.
  */
 int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
 		    struct accmem_info *info);
@@ -261,7 +261,7 @@ int accmem_import(struct accmem_context *ctx, int fd, uint64_t offset,
  * @ctx: the context
  * @stream: out: the stream's file descriptor
  *
- * Return: 0; -EMFILE, -ENFILE, -ENOMEM.
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM; -ECONNRESET, -ENODEV.
  */
 int accmem_open_stream(struct accmem_context *ctx, int *stream);
 
@@ -280,7 +280,7 @@ int accmem_signal(int stream, uint64_t position);
  * @stream: the stream
  * @query: out: the state of the stream; needs no initialisation
  *
- * Return: 0.
+ * Return: 0; -EBADF if the descriptor is not open, -ENOTTY if it is no stream.
  */
 int accmem_get_stream(int stream, struct accmem_stream_query *query);
 

@@ -85,7 +85,7 @@ struct accmem_pool_options {
  * The pool has no memory yet.
  *
  * Return: 0; -EINVAL for unknown flags or another size; -ENOMEM, also if the context has
- * no window (accmem_open()).
+ * no window (accmem_open()); -ECONNRESET, -ENODEV.
  */
 int accmem_pool_create(struct accmem_context *ctx,
 		       const struct accmem_pool_options *options,
@@ -218,7 +218,8 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length);
  *
  * Return: 0; -ENOENT if @pointer is no allocation of this pool: NULL, a wild pointer, a
  * pointer of another pool, or an allocation that was released; -EINVAL if @pointer is
- * inside an allocation. The pool cannot detect the second release of an allocation whose
+ * inside an allocation; -ENOMEM if the allocation is a mapped buffer of the driver and the
+ * process has the most mappings that it may have (vm.max_map_count). The pool cannot detect the second release of an allocation whose
  * address has been allocated again.
  */
 int accmem_pool_release(struct accmem_pool *pool, void *pointer);

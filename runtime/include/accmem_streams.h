@@ -82,7 +82,7 @@ int accmem_streams_bind(struct accmem_streams *streams, const void *handle,
  * Earlier releases at the handle wait for this mark at most, later releases for a later
  * mark.
  *
- * Return: 0; -EEXIST if the handle is bound; -EMFILE, -ENFILE, -ENOMEM.
+ * Return: 0; -EEXIST if the handle is bound; -EMFILE, -ENFILE, -ENOMEM; -ECONNRESET, -ENODEV.
  */
 int accmem_streams_mark(struct accmem_streams *streams, const void *handle,
 			uint64_t *position);
@@ -131,7 +131,7 @@ int accmem_streams_find(struct accmem_streams *streams, const void *handle,
  * @stream: out: the handle's stream, or -1 if the release takes effect at once
  * @position: out: position of the stream
  *
- * Return: 0; -EMFILE, -ENFILE, -ENOMEM if the handle needs a stream.
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM, -ECONNRESET, -ENODEV if the handle needs a stream.
  */
 int accmem_streams_locate(struct accmem_streams *streams, const void *handle,
 			  int *stream, uint64_t *position);

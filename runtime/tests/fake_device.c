@@ -149,7 +149,8 @@ static struct fake_stream *stream_of(int fd)
 	return NULL;
 }
 
-static int do_stream_create(struct accmem_stream_create *req)
+static int do_stream_create(const struct fake_file *file,
+			    struct accmem_stream_create *req)
 {
 	if (device->nr_streams == MAX_STREAMS)
 		abort();
@@ -158,6 +159,7 @@ static int do_stream_create(struct accmem_stream_create *req)
 		return -errno;
 	req->id = ++device->nr_streams;
 	device->streams[req->id - 1].inode = inode_of(req->fd);
+	device->streams[req->id - 1].file = file;
 	device->streams[req->id - 1].reached = 0;
 	return 0;
 }
@@ -204,6 +206,8 @@ static int do_free(int fd, struct fake_file *file,
 		stream = stream_of(req->fd);
 		if (!stream)
 			return inode_of(req->fd) ? -EINVAL : -EBADF;
+		if (stream->file != file)
+			return -EACCES;
 	}
 	return fake_free(fd, file, req, stream);
 }
@@ -234,6 +238,8 @@ uint64_t fake_calls(void)
 
 static int do_shrink(struct accmem_pressure *req)
 {
+	if (fake_revoked)
+		return -ECONNRESET;
 	if (req->flags & ACCMEM_PRESSURE_REGISTER)
 		shrink_eventfd = req->fd;
 	if (req->flags & ACCMEM_PRESSURE_UNREGISTER)
@@ -299,7 +305,7 @@ static int do_call(int fd, struct fake_file *file, unsigned long command,
 	case ACCMEM_IOC_PRESSURE:
 		return do_shrink(argument);
 	case ACCMEM_IOC_STREAM_CREATE:
-		return do_stream_create(argument);
+		return do_stream_create(file, argument);
 	case ACCMEM_IOC_TMEM_CLUSTER:
 		return do_cluster(argument);
 	default:

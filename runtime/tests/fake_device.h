@@ -20,13 +20,19 @@ extern bool fake_fail_mmap, fake_fail_mremap;
 /* Bytes of memory; to be set before the first allocation. */
 extern uint64_t fake_capacity;
 
+/* Bytes of it that have failed; to be set before the first allocation. */
+extern uint64_t fake_retired;
+
 /* There is another one, /dev/accmem1. */
 extern bool fake_second;
 
 /* It has host and shared memory; to be set before the first context. */
 extern bool fake_kinds;
 
-/* fake_no_exports: the device has no EXPORT and IMPORT; fake_revoked: they see a reset. */
+/*
+ * fake_no_exports: the device has no EXPORT and IMPORT. fake_revoked: they and PRESSURE fail
+ * as after a reset that has lost the contents.
+ */
 extern bool fake_no_exports, fake_revoked;
 
 /* The device has gone: nobody opens it, and every call of it gives ENODEV. */

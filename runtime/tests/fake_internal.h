@@ -63,6 +63,7 @@ struct fake_file {
 
 struct fake_stream {
 	ino_t inode;
+	const struct fake_file *file; /* whose calls may name it */
 	uint64_t reached;
 };
 

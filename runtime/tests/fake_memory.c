@@ -21,7 +21,7 @@
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_STREAM |                      \
 	 ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT)
 
-uint64_t fake_capacity = 256ull << 20;
+uint64_t fake_capacity = 256ull << 20, fake_retired;
 bool fake_kinds;
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -33,7 +33,7 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 static uint64_t free_bytes(const struct fake_file *file, bool host)
 {
 	uint32_t other = host ? ACCMEM_KIND_DEVICE : ACCMEM_KIND_HOST;
-	uint64_t bytes = fake_capacity;
+	uint64_t bytes = fake_capacity - (host ? 0 : fake_retired);
 	unsigned int i;
 
 	for (i = 0; i < file->count; i++)
@@ -97,7 +97,9 @@ int fake_info(struct fake_file *file, struct accmem_info *info)
 	info->capacity = fake_capacity;
 	info->free_bytes = free_bytes(file, host);
 	info->largest_run = info->free_bytes;
-	info->context_bytes = fake_capacity - info->free_bytes;
+	info->retired_bytes = host ? 0 : fake_retired;
+	info->context_bytes =
+		fake_capacity - info->free_bytes - info->retired_bytes;
 	info->max_alignment = MAX_ALIGNMENT;
 	info->page_sizes = GRANULE | HUGE_PAGE;
 	info->granule = GRANULE;

@@ -3,6 +3,7 @@
  * What a pool keeps of what is released to it: on the device in $ACCMEM_DEVICE, and with
  * FAKE_DEVICE over fake_device.c.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,9 +261,146 @@ static void sizes_take_turns(void)
 	end(pool);
 }
 
+struct cacher {
+	struct accmem_pool *pool;
+	pthread_barrier_t step;
+};
+
+/* Fill the thread's cache, then make calls that the cache does not serve. */
+static void *cache_then_bypass(void *argument)
+{
+	struct cacher *c = argument;
+	void *p[3];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK(p[i] = accmem_pool_malloc(c->pool, 65536));
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release(c->pool, p[i]), 0);
+	pthread_barrier_wait(&c->step);
+	/* the pool is trimmed */
+	pthread_barrier_wait(&c->step);
+	p[0] = accmem_pool_malloc(c->pool, 100 * 4096);
+	CHECK_EQ(accmem_pool_release(c->pool, p[0]), 0);
+	pthread_barrier_wait(&c->step);
+	pthread_barrier_wait(&c->step);
+	return NULL;
+}
+
+/* A thread empties its cache at its next call that the cache does not serve. */
+static void a_cache_is_emptied_by_any_call(void)
+{
+	struct cacher c = { .pool = new_pool(0) };
+	pthread_t thread;
+
+	pthread_barrier_init(&c.step, NULL, 2);
+	CHECK_EQ(pthread_create(&thread, NULL, cache_then_bypass, &c), 0);
+	pthread_barrier_wait(&c.step);
+	accmem_pool_trim(c.pool, 0);
+	CHECK(get_stats(c.pool).reserved_bytes);
+	pthread_barrier_wait(&c.step);
+	pthread_barrier_wait(&c.step);
+	accmem_pool_trim(c.pool, 0);
+	CHECK_EQ(get_stats(c.pool).reserved_bytes, 0);
+	pthread_barrier_wait(&c.step);
+	pthread_join(thread, NULL);
+	end(c.pool);
+}
+
+static void *use_a_little(void *pool)
+{
+	void *p = accmem_pool_malloc(pool, 40000);
+
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	return NULL;
+}
+
+/* What a thread's cache had is more than the pool may keep. */
+static void the_end_of_a_thread_keeps_no_more(void)
+{
+	struct accmem_pool_options options = { .size = sizeof(options),
+					       .keep_bytes = 1 };
+	struct accmem_pool *pool;
+	pthread_t thread;
+
+	CHECK_EQ(accmem_open(NULL, &context), 0);
+	CHECK_EQ(accmem_pool_create(context, &options, &pool), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, use_a_little, pool), 0);
+	pthread_join(thread, NULL);
+	/* a byte to keep is a page, and the last page of a region is not used */
+	CHECK(get_stats(pool).reserved_bytes <= 2 * 4096);
+	end(pool);
+}
+
+static void the_peak_stays(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t peak;
+	void *p[32];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK(p[i] = accmem_pool_malloc(pool, 64));
+	peak = get_stats(pool).peak_live_bytes;
+	CHECK(peak >= 32 * 64);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	CHECK_EQ(get_stats(pool).live_bytes, 0);
+	CHECK_EQ(get_stats(pool).peak_live_bytes, peak);
+	accmem_pool_reset_peaks(pool);
+	CHECK_EQ(get_stats(pool).peak_live_bytes, 0);
+	end(pool);
+}
+
+#ifdef FAKE_DEVICE
+/* A region of shared memory keeps its length: no call asks for another one. */
+static void shared_memory_is_not_resized(void)
+{
+	struct accmem_pool_options options = { .size = sizeof(options),
+					       .keep_bytes = 1 };
+	struct accmem_pool_request req = { .length = 100 * 4096,
+					   .kind = ACCMEM_KIND_SHARED };
+	struct accmem_pool *pool;
+	uint64_t calls;
+	void *first;
+
+	fake_kinds = true;
+	CHECK_EQ(accmem_open(NULL, &context), 0);
+	CHECK_EQ(accmem_pool_create(context, &options, &pool), 0);
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	first = req.pointer;
+	calls = get_stats(pool).kernel_calls;
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	CHECK_EQ(get_stats(pool).kernel_calls, calls);
+	CHECK_EQ(accmem_pool_release(pool, first), 0);
+	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+	end(pool);
+}
+
+/* Nobody holds failed memory, and nobody can give it back. */
+static void failed_memory_is_not_held_by_others(void)
+{
+	struct accmem_pool *pool;
+
+	fake_retired = 4096;
+	pool = new_pool(0);
+	CHECK(!accmem_pool_malloc(pool, get_capacity()));
+	CHECK(strstr(accmem_last_error(), "others 0;"));
+	end(pool);
+}
+#endif
+
 int main(void)
 {
 	static const struct test tests[] = {
+		ROW(a_cache_is_emptied_by_any_call),
+		ROW(the_end_of_a_thread_keeps_no_more),
+		ROW(the_peak_stays),
+#ifdef FAKE_DEVICE
+		ROW(shared_memory_is_not_resized),
+		ROW(failed_memory_is_not_held_by_others),
+#endif
 		ROW(what_is_kept_does_not_stand_in_the_way),
 		ROW(all_memory_is_one_allocation),
 		ROW(a_span_that_fits_is_found_among_many),

@@ -376,22 +376,19 @@ static void handles_are_of_one_kind(void)
 	end(pool);
 }
 
-/* A stream of another context, where the device tells contexts apart. */
 static void only_streams_of_the_context_are_taken(void)
 {
 	struct accmem_pool *pool = new_pool(0);
 	int null = open("/dev/null", O_RDWR), own = open_stream(), name;
 	void *p = accmem_pool_malloc(pool, MIB);
 	struct accmem_streams *streams;
+	struct accmem_context *other;
+	int foreign;
 
 	CHECK_EQ(accmem_streams_create(context, &streams), 0);
 	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EINVAL);
 	CHECK_EQ(accmem_streams_bind(streams, &name, own, 1), 0);
 	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EINVAL);
-#ifndef FAKE_DEVICE
-	struct accmem_context *other;
-	int foreign;
-
 	CHECK_EQ(accmem_open(NULL, &other), 0);
 	CHECK_EQ(accmem_open_stream(other, &foreign), 0);
 	CHECK_EQ(accmem_streams_bind(streams, &name, foreign, 1), -EACCES);
@@ -399,7 +396,6 @@ static void only_streams_of_the_context_are_taken(void)
 	CHECK(strstr(accmem_last_error(), "stream"));
 	close(foreign);
 	accmem_close(other);
-#endif
 	close(null);
 	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EBADF);
 	/* what was refused has changed nothing */
@@ -430,9 +426,31 @@ static void the_words_are_about_what_was_wrong(void)
 	end(pool);
 }
 
+/* A descriptor that was used for a stream of the pool's context is another's now. */
+static void a_descriptor_is_checked_again(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_context *other;
+	int stream = open_stream(), again;
+	void *p = accmem_pool_malloc(pool, MIB);
+
+	CHECK_EQ(accmem_open(NULL, &other), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, stream, 1), 0);
+	close(stream);
+	CHECK_EQ(accmem_open_stream(other, &again), 0);
+	CHECK_EQ(again, stream);
+	p = accmem_pool_malloc(pool, MIB);
+	CHECK_EQ(accmem_pool_release_at(pool, p, again, 1), -EACCES);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	close(again);
+	accmem_close(other);
+	end(pool);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
+		ROW(a_descriptor_is_checked_again),
 		ROW(a_release_waits_for_its_position),
 		ROW(what_a_stream_got_early_waits_for_it),
 		ROW(and_for_the_stream_of_its_release),

@@ -333,7 +333,7 @@ static void growth_that_cannot_be_mapped_fails(void)
 					   .mapped = 1,
 					   .reserve = 64 * MIB,
 					   .flags = ACCMEM_ALLOC_RESIZABLE };
-	struct accmem_pool_block block;
+	struct accmem_pool_block block, before;
 	void *p;
 
 	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
@@ -347,6 +347,18 @@ static void growth_that_cannot_be_mapped_fails(void)
 	CHECK_EQ(((char *)p)[MIB - 1], 7);
 	CHECK_EQ(accmem_pool_reallocate(pool, &p, 8 * MIB), 0);
 	memset(p, 8, 8 * MIB);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+
+	/* the length that was requested is rounded again, and not its rounded length */
+	req.flags |= ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32;
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	p = req.pointer;
+	CHECK_EQ(accmem_pool_lookup(pool, p, &before), 0);
+	fake_fail_mmap = true;
+	CHECK_EQ(accmem_pool_reallocate(pool, &p, 8 * MIB), -ENOMEM);
+	CHECK_EQ(accmem_pool_lookup(pool, p, &block), 0);
+	CHECK_EQ(block.length, before.length);
+	CHECK_EQ(block.usable, before.usable);
 	CHECK_EQ(accmem_pool_release(pool, p), 0);
 	end(pool);
 }

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +58,43 @@ static void check_yielded(struct accmem_pool *pool)
 	while (get_stats(pool).reserved_bytes && --tries)
 		nanosleep(&pause, NULL);
 	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+}
+
+/* After a reset the query fails until the old buffers are free: they are freed. */
+static void a_reset_does_not_keep_memory(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	void *p = accmem_pool_malloc(pool, 8 * MIB);
+
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	CHECK(get_stats(pool).reserved_bytes);
+	fake_revoked = true;
+	fake_wait_for(1);
+	check_yielded(pool);
+	fake_wait_for(0);
+	end(pool);
+}
+
+/* A registration that fails during a reset is made later. */
+static void a_registration_survives_a_reset(void)
+{
+	const struct timespec pause = { .tv_nsec = 150000000 };
+	struct accmem_pool *pool = new_pool(0), *last = new_pool(0);
+	void *p = accmem_pool_malloc(pool, 8 * MIB);
+	void *q = accmem_pool_malloc(last, 8 * MIB);
+
+	CHECK_EQ(accmem_pool_release(last, q), 0);
+	fake_revoked = true;
+	accmem_pool_destroy(last);
+	fake_revoked = false;
+	nanosleep(&pause, NULL);
+	q = accmem_pool_malloc(pool, 16 * MIB);
+	CHECK_EQ(accmem_pool_release(pool, q), 0);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	fake_wait_for(1);
+	check_yielded(pool);
+	fake_wait_for(0);
+	end(pool);
 }
 
 /* The pool is told once, and is at rest when nobody waits any more. */
@@ -154,6 +192,9 @@ static void what_another_process_keeps_is_had_for_a_resize(void)
 	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
 	child = start_keeper(2, false);
 	CHECK_COMES(accmem_pool_reallocate(pool, &req.pointer, length));
+	/* the buffer that has waited is no allocation of the pool */
+	CHECK_EQ(get_stats(pool).allocations, 1);
+	CHECK_EQ(get_stats(pool).releases, 0);
 	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
 	test_stop_keeper(child);
 	end(pool);
@@ -403,6 +444,24 @@ static void what_a_stream_reaches_goes_to_who_waits(void)
 	wait_for_a_stream();
 }
 
+/* In a child no thread looks at the streams of an inherited context: who waits does. */
+static void a_child_looks_at_its_streams(void)
+{
+	int status;
+	pid_t pid;
+
+	CHECK_EQ(accmem_open(NULL, &context), 0);
+	pid = fork();
+	if (!pid) {
+		alarm(60);
+		wait_for_a_stream();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	accmem_close(context);
+}
+
 #ifdef FAKE_DEVICE
 static void who_waits_looks_where_no_thread_does(void)
 {
@@ -445,6 +504,8 @@ int main(void)
 		ROW(memory_goes_to_those_who_wait),
 #ifdef FAKE_DEVICE
 		ROW(what_comes_back_later_goes_to_those_who_wait),
+		ROW(a_reset_does_not_keep_memory),
+		ROW(a_registration_survives_a_reset),
 #endif
 #ifndef FAKE_DEVICE
 		ROW(what_another_process_keeps_is_had_without_wait),
@@ -458,6 +519,7 @@ int main(void)
 #endif
 		ROW(what_others_release_goes_to_who_waits),
 		ROW(what_a_stream_reaches_goes_to_who_waits),
+		ROW(a_child_looks_at_its_streams),
 #ifdef FAKE_DEVICE
 		ROW(who_waits_looks_where_no_thread_does),
 		ROW(who_cannot_wait_is_told),

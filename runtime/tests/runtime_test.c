@@ -77,6 +77,9 @@ static void failed_calls_have_words(void)
 	CHECK_EQ(accmem_get_info(ctx, 0, &info), 0);
 	CHECK_EQ(accmem_malloc(ctx, info.capacity + 1, &made), -ENOMEM);
 	CHECK(strstr(accmem_last_error(), "more than the device has"));
+	accmem_set_last_error("call: %s", accmem_last_error());
+	CHECK(!strncmp(accmem_last_error(), "call: ", 6));
+	CHECK(strstr(accmem_last_error(), "more than the device has"));
 	accmem_set_last_error("%s", "");
 	CHECK_EQ(accmem_release(ctx, address), -ENOENT);
 	CHECK(strstr(accmem_last_error(), "release of address 0x123000"));

@@ -27,11 +27,14 @@ const char *accmem_last_error(void)
 
 void accmem_set_last_error(const char *format, ...)
 {
+	char text[MESSAGE_SIZE];
 	va_list args;
 
+	/* an argument may be the last error */
 	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	memcpy(message, text, sizeof(text));
 }
 
 int accmem_fail(int error, const char *format, ...)

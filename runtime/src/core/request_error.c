@@ -55,7 +55,7 @@ static void over_limit(const char *what, uint64_t length,
 static void no_memory(const char *what, uint64_t length,
 		      const struct accmem_info *info, int error)
 {
-	uint64_t held = info->capacity - info->free_bytes;
+	uint64_t held = info->capacity - info->free_bytes - info->retired_bytes;
 	uint64_t own = info->context_bytes < held ? info->context_bytes : held;
 	const char *advice = error == -ETIMEDOUT ?
 				     "others have freed too little in time" :

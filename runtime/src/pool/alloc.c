@@ -147,6 +147,7 @@ static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
 
 	if (!cache)
 		return -ENOMEM;
+	cache_check_epoch(pool, cache);
 	arena = arena_of(pool, cache, w);
 	if (!accmem_pool_span_try_alloc(pool,
 					pool_heap_of(arena, w->sort, w->pages),
@@ -325,26 +326,28 @@ static bool others_may_help(struct accmem_pool *pool,
 		return false;
 	if (accmem_query_host(pool->ctx, &host))
 		host = (struct accmem_info){};
-	held = info.capacity - info.free_bytes + host.capacity -
-	       host.free_bytes;
+	/* failed memory is neither free nor held by anybody */
+	held = info.capacity - info.free_bytes - info.retired_bytes +
+	       host.capacity - host.free_bytes - host.retired_bytes;
 	return held > info.context_bytes &&
 	       req->length <= (req->kind == ACCMEM_KIND_HOST ? host.capacity :
 							       info.capacity);
 }
 
 /*
- * Wait in the driver for a moment. While this request is counted as a waiter, the pool
- * keeps no memory that its other threads release.
+ * Wait in the driver for a moment, by @call. While this request is counted as a waiter, the
+ * pool keeps no memory that its other threads release.
  */
 static int wait_a_moment(struct accmem_pool *pool,
-			 struct accmem_pool_request *req)
+			 struct accmem_pool_request *req,
+			 int (*call)(struct accmem_pool *pool,
+				     struct accmem_pool_request *req))
 {
 	int ret;
 
 	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
 	ret = allocate_as(pool, req, ACCMEM_ALLOC_WAIT,
-			  now_ns(pool) + MOMENT_NS,
-			  accmem_pool_direct_allocate);
+			  now_ns(pool) + MOMENT_NS, call);
 	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
 	/* no memory in that time, no place in the queue, or a signal */
 	return ret == -ETIMEDOUT || ret == -EAGAIN || ret == -EINTR ? -ENOMEM :
@@ -360,7 +363,7 @@ static int allocate_buffer(struct accmem_pool *pool,
 		return allocate_or_wait(pool, req);
 	ret = allocate_now(pool, req);
 	if (ret == -ENOMEM && others_may_help(pool, req))
-		ret = wait_a_moment(pool, req);
+		ret = wait_a_moment(pool, req, accmem_pool_direct_allocate);
 	return ret;
 }
 
@@ -478,6 +481,24 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
 	return malloc_by_request(pool, length, SITE);
 }
 
+/* Allocate a buffer, which is no allocation of the pool, and free it. */
+static int allocate_and_free(struct accmem_pool *pool,
+			     struct accmem_pool_request *req)
+{
+	struct accmem_alloc alloc = { .flags = req->flags,
+				      .length = req->length,
+				      .page_policy = req->page_policy,
+				      .cache_mode = req->cache_mode,
+				      .carveout = req->carveout,
+				      .kind = req->kind,
+				      .deadline_ns = req->deadline_ns };
+	int ret = accmem_allocate_now(pool->ctx, &alloc);
+
+	if (!ret)
+		accmem_release_now(pool->ctx, alloc.address);
+	return ret;
+}
+
 /*
  * REALLOC does not wait. Let a buffer wait in its place, free the buffer, and try again
  * with what other contexts have freed, which they may have done even if the wait failed.
@@ -487,14 +508,11 @@ static int reallocate_after(struct accmem_pool *pool,
 			    struct accmem_pool_request *req, void **pointer,
 			    size_t length)
 {
-	struct accmem_free released = {};
 	int waited, ret;
 
 	if (!others_may_help(pool, req))
 		return -ENOMEM;
-	waited = wait_a_moment(pool, req);
-	if (!waited)
-		accmem_pool_direct_release(pool, req->pointer, &released);
+	waited = wait_a_moment(pool, req, allocate_and_free);
 	ret = accmem_pool_direct_reallocate(pool, pointer, length);
 	return ret == -ENOMEM && !waited ? -EAGAIN : ret;
 }
@@ -540,10 +558,14 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 			   size_t length)
 {
 	const struct accmem_alloc asked = { .length = length };
+	struct pool_origin origin = {};
 	struct accmem_pool_block block;
 	void *before = *pointer;
 	int ret;
 
+	/* another thread may get the address as soon as the allocation has moved */
+	if (pool->history)
+		origin = accmem_pool_history_released(pool, before, 0, SITE);
 	ret = accmem_pool_piece_lookup(pool, pool_offset_of(pool, before),
 				       &block);
 	if (!ret)
@@ -554,14 +576,14 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 		ret = accmem_pool_direct_reallocate(pool, pointer, length);
 	if (ret == -ENOMEM)
 		ret = reallocate_later(pool, pointer, length);
+	if (ret && pool->history)
+		accmem_pool_history_release_failed(pool, before, origin, ret);
 	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
 		return accmem_pool_bad_pointer("reallocation", before, ret);
 	if (ret)
 		return accmem_fail_request(pool->ctx, "reallocation", &asked, 0,
 					   ret);
-	if (pool->history) {
-		accmem_pool_history_released(pool, before, 0, SITE);
+	if (pool->history)
 		accmem_pool_history_allocated(pool, *pointer, length, 0, SITE);
-	}
 	return 0;
 }

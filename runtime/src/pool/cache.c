@@ -121,6 +121,7 @@ static void thread_ends(void *first)
 			cache_count(pool, cache);
 			cache_flush(pool, cache, 0);
 			cache_unlink(pool, cache);
+			accmem_pool_region_drop_excess(pool);
 			pthread_mutex_unlock(&pool->lock);
 		}
 		munmap(cache, sizeof(*cache));
@@ -203,17 +204,31 @@ void accmem_pool_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
 		bin_flush(pool, cache, bin, (cache->bins[bin].count + 1) / 2);
 	if (cache->bytes > POOL_CACHE_BYTES)
 		cache_flush(pool, cache, 2);
-	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
-		accmem_pool_region_shrink(pool, pool_keep_bytes(pool));
+	accmem_pool_region_drop_excess(pool);
 	pthread_mutex_unlock(&pool->lock);
 }
 
-void accmem_pool_cache_flush_own(struct accmem_pool *pool)
+static struct pool_cache *cache_own(const struct accmem_pool *pool)
 {
 	struct pool_cache *cache = accmem_pool_caches;
 
 	while (cache && cache->pool != pool)
 		cache = cache->next_of_thread;
+	return cache;
+}
+
+void accmem_pool_cache_sync_own(struct accmem_pool *pool)
+{
+	struct pool_cache *cache = cache_own(pool);
+
+	if (cache)
+		accmem_pool_cache_sync(pool, cache);
+}
+
+void accmem_pool_cache_flush_own(struct accmem_pool *pool)
+{
+	struct pool_cache *cache = cache_own(pool);
+
 	if (!cache)
 		return;
 	cache_count(pool, cache);

@@ -54,6 +54,12 @@ void accmem_pool_cache_sync(struct accmem_pool *pool, struct pool_cache *cache);
 void accmem_pool_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
 			     uint32_t bin);
 
+/*
+ * accmem_pool_cache_sync() of the calling thread's cache, for a call that does not use the
+ * cache. The caller holds the lock.
+ */
+void accmem_pool_cache_sync_own(struct accmem_pool *pool);
+
 /* Empty the calling thread's cache. The caller holds the lock. */
 void accmem_pool_cache_flush_own(struct accmem_pool *pool);
 
@@ -74,6 +80,17 @@ static inline struct pool_cache *cache_of(struct accmem_pool *pool)
 	if (cache && __atomic_load_n(&cache->pool, __ATOMIC_RELAXED) == pool)
 		return cache;
 	return accmem_pool_cache_get(pool);
+}
+
+/* Empty the cache if the pool's epoch has changed. Takes the lock. */
+static inline void cache_check_epoch(struct accmem_pool *pool,
+				     struct pool_cache *cache)
+{
+	if (cache->epoch == __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&pool->lock);
+	accmem_pool_cache_sync(pool, cache);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 /*
@@ -148,14 +165,20 @@ static inline int cache_release_span(struct accmem_pool *pool, uint64_t offset,
 	struct pool_page *entry = &pool->table[offset >> POOL_PAGE_SHIFT];
 	uint32_t pages = pool_tag_pages(tag);
 	struct pool_slot slot = { .offset = offset, .length64 = &entry->value };
+	uint64_t length = pool_load(slot.length64);
 	struct pool_cache *cache;
 
-	if (pool_load(slot.length64) & POOL_EARLY64)
+	if (length & POOL_EARLY64)
 		return -EBUSY;
+	/* another thread may have released the span: the entry is then that of a free span */
+	if (!length || length > pages * POOL_PAGE)
+		return -ENOENT;
 	cache = cache_of(pool);
 	if (!cache)
 		return -ENOMEM;
-	if (!__atomic_exchange_n(slot.length64, 0, __ATOMIC_RELAXED))
+	/* if two threads release the same span, only one of them clears its length */
+	if (!__atomic_compare_exchange_n(slot.length64, &length, 0, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return -ENOENT;
 	cache_push(pool, cache,
 		   pool_tag_sort(tag) * POOL_BINS_OF_SORT + POOL_NR_CLASSES -

@@ -20,6 +20,7 @@
 #include "core/export.h"
 #include "core/stream.h"
 #include "pool/base.h"
+#include "pool/cache.h"
 #include "pool/direct.h"
 #include "pool/direct_tree.h"
 #include "pool/region.h"
@@ -101,6 +102,7 @@ static void describe(struct accmem_pool *pool, struct pool_direct *d,
 		     const struct accmem_alloc *alloc)
 {
 	d->rounded = req->flags & ROUNDING;
+	d->requested = req->length;
 	d->reserve = req->reserve;
 	d->exportable = req->exportable;
 	d->footprint = alloc->footprint;
@@ -126,6 +128,7 @@ static int publish(struct accmem_pool *pool, struct pool_direct *d)
 	int ret;
 
 	pthread_mutex_lock(&pool->lock);
+	accmem_pool_cache_sync_own(pool);
 	ret = insert(pool, d);
 	pool->stats.kernel_calls++;
 	if (!ret) {
@@ -224,8 +227,9 @@ free_record:
 	return ret;
 }
 
-int accmem_pool_direct_exportable(struct accmem_pool *pool, const void *pointer,
-				  uint64_t *address)
+/* No thread can release the allocation before the export has a reference to its memory. */
+int accmem_pool_direct_export(struct accmem_pool *pool, const void *pointer,
+			      uint64_t length, uint32_t flags, int *fd)
 {
 	const struct pool_direct *d;
 	int ret = -ENOENT;
@@ -234,8 +238,11 @@ int accmem_pool_direct_exportable(struct accmem_pool *pool, const void *pointer,
 	d = accmem_pool_direct_find(pool, pointer);
 	if (d)
 		ret = d->exportable && !d->inherited ? 0 : -EPERM;
+	if (!ret)
+		ret = accmem_export_now(pool->ctx,
+					accmem_pool_address(pool, pointer),
+					length, flags, fd);
 	pthread_mutex_unlock(&pool->lock);
-	*address = accmem_pool_address(pool, pointer);
 	return ret;
 }
 
@@ -264,6 +271,7 @@ static int release_locked(struct accmem_pool *pool, const void *pointer,
 	}
 	pool->stats.releases++;
 	accmem_pool_direct_drop(pool, d);
+	accmem_pool_cache_sync_own(pool);
 	return ret;
 }
 
@@ -337,6 +345,7 @@ static int update_record(struct accmem_pool *pool, struct pool_direct *d,
 	d->block.carveout = carveout_of(pool, d, req);
 	d->block.address = req->address;
 	d->block.pointer = accmem_pool_pointer(pool, req->address);
+	d->requested = length;
 	d->block.length = d->rounded ? req->usable : length;
 	d->block.usable = req->usable;
 	d->block.page_size = req->page_size ? req->page_size : NORMAL_PAGE;
@@ -370,7 +379,7 @@ static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 {
 	struct pool_direct *d = accmem_pool_direct_find(pool, *pointer);
 	struct accmem_realloc req = { .length = length };
-	struct accmem_pool_block before;
+	uint64_t address, requested;
 	int ret;
 
 	if (!d)
@@ -379,8 +388,9 @@ static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 		return -EINVAL;
 	if (d->inherited)
 		return -EPERM;
-	before = d->block;
-	req.address = before.address;
+	address = d->block.address;
+	requested = d->requested;
+	req.address = address;
 	ret = accmem_reallocate_now(pool->ctx, &req);
 	pool->stats.kernel_calls++;
 	if (ret)
@@ -388,7 +398,7 @@ static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 	pool->stats.copied_bytes += req.copied;
 	ret = update_record(pool, d, &req, length);
 	if (!ret && d->mapped)
-		ret = map_grown(pool, d, before.address, before.length);
+		ret = map_grown(pool, d, address, requested);
 	*pointer = d->block.pointer;
 	return ret;
 }

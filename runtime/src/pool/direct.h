@@ -20,12 +20,12 @@ int accmem_pool_direct_import(struct accmem_pool *pool, int fd, uint64_t offset,
 int accmem_pool_direct_map(struct accmem_pool *pool, const void *pointer);
 
 /*
- * Get the device address of a pointer into an exportable allocation. Returns 0; -ENOENT if
+ * Export a part of an exportable allocation, as accmem_export() does. Returns 0; -ENOENT if
  * there is no allocation; -EPERM if the allocation is not exportable, or if it belongs to the
- * parent of this process.
+ * parent of this process; an error of EXPORT.
  */
-int accmem_pool_direct_exportable(struct accmem_pool *pool, const void *pointer,
-				  uint64_t *address);
+int accmem_pool_direct_export(struct accmem_pool *pool, const void *pointer,
+			      uint64_t length, uint32_t flags, int *fd);
 
 /*
  * In a child of fork(): is the allocation at @pointer still the parent's, or has the child

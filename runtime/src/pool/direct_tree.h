@@ -9,6 +9,7 @@
  * struct pool_direct - a direct allocation, or the key of a lookup
  * @block: description of the allocation
  * @extent: bytes of device addresses that belong to the allocation
+ * @requested: bytes of the request, before they were rounded
  * @reserve: bytes of device addresses that the request reserved for growth
  * @footprint: bytes of the carveout that the allocation takes
  * @rounded: the length is the usable length, since the request had ROUND32 or TAIL32
@@ -19,6 +20,7 @@
 struct pool_direct {
 	struct accmem_pool_block block;
 	uint64_t extent;
+	uint64_t requested;
 	uint64_t reserve;
 	uint64_t footprint;
 	bool rounded;

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/export.h"
 #include "pool/base.h"
 #include "pool/direct.h"
 #include "pool/error.h"
@@ -27,15 +26,10 @@
 static int export(struct accmem_pool *pool, const void *pointer,
 		  uint64_t length, uint32_t flags, int *fd)
 {
-	uint64_t address;
-	int ret;
-
 	if (!accmem_pool_piece_lookup(pool, pool_offset_of(pool, pointer),
 				      NULL))
 		return -EPERM;
-	ret = accmem_pool_direct_exportable(pool, pointer, &address);
-	return ret ? ret :
-		     accmem_export_now(pool->ctx, address, length, flags, fd);
+	return accmem_pool_direct_export(pool, pointer, length, flags, fd);
 }
 
 int accmem_pool_export(struct accmem_pool *pool, const void *pointer,

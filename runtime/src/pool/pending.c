@@ -345,6 +345,17 @@ uint64_t accmem_pool_pending_reap(struct accmem_pool *pool)
 	return bytes;
 }
 
+static void drop_list(struct accmem_pool *pool, struct pool_pending *p)
+{
+	struct pool_pending **link = &pool->pending;
+
+	while (*link != p)
+		link = &(*link)->next;
+	*link = p->next;
+	free(p);
+}
+
+/* The next stream with this descriptor may be of another context: its list is another, too. */
 void accmem_pool_pending_end_stream(struct accmem_pool *pool, int stream)
 {
 	struct pool_pending *p;
@@ -365,6 +376,7 @@ void accmem_pool_pending_end_stream(struct accmem_pool *pool, int stream)
 			/* no memory for a list: the piece is lost */
 			free(take(pool, p, &p->first));
 	}
+	drop_list(pool, p);
 }
 
 bool accmem_pool_pending_has(const struct accmem_pool *pool, uint64_t offset)

@@ -98,9 +98,12 @@ static int lookup_span(struct accmem_pool *pool, uint64_t offset,
 	if (first == POOL_NONE)
 		return -ENOENT;
 	tag = pool_load(&pool->table[first].tag);
-	length = pool_load(&pool->table[first].value);
+	/* acquire: the second load of the tag comes after this load */
+	length = __atomic_load_n(&pool->table[first].value, __ATOMIC_ACQUIRE);
 	usable = pool_tag_pages(tag) * POOL_PAGE;
-	if (!length)
+	/* if the span was released meanwhile, @length may be a link of the free span */
+	if (!length || pool_tag_type(tag) != POOL_PAGE_SPAN ||
+	    pool_load(&pool->table[first].tag) != tag)
 		return -ENOENT;
 	if (!block)
 		return 0;

@@ -298,13 +298,14 @@ free_pool:
 
 static void destroy(struct accmem_pool *pool)
 {
+	/* before a fork() cannot find the pool any more: a child must not use these caches */
+	accmem_pool_cache_lock();
+	accmem_pool_cache_disown(pool);
+	accmem_pool_cache_unlock();
 	accmem_pool_list_remove(pool);
 	accmem_pool_reclaim_stop(pool);
 	if (pool->flags & ACCMEM_POOL_LEAKS)
 		accmem_pool_report_leaks(pool, STDERR_FILENO);
-	accmem_pool_cache_lock();
-	accmem_pool_cache_disown(pool);
-	accmem_pool_cache_unlock();
 	accmem_pool_pending_disown(pool);
 	accmem_pool_region_destroy_all(pool);
 	accmem_pool_slab_destroy_all(pool);
@@ -325,17 +326,22 @@ void accmem_pool_destroy(struct accmem_pool *pool)
 	accmem_cancel_restore(state);
 }
 
+/*
+ * Add the counts of the caches. Other threads change theirs meanwhile: a block may be counted
+ * at its release by one thread, and not at its allocation by another.
+ */
 static void add_caches(const struct accmem_pool *pool,
 		       struct accmem_pool_stats *stats)
 {
+	int64_t live = pool_load(&pool->live_bytes);
 	const struct pool_cache *cache;
 
 	for (cache = pool->caches; cache; cache = cache->next_of_pool) {
 		stats->allocations += pool_load(&cache->allocations);
 		stats->releases += pool_load(&cache->releases);
-		stats->live_bytes +=
-			__atomic_load_n(&cache->live, __ATOMIC_RELAXED);
+		live += __atomic_load_n(&cache->live, __ATOMIC_RELAXED);
 	}
+	stats->live_bytes = live > 0 ? live : 0;
 }
 
 void accmem_pool_get_stats(struct accmem_pool *pool,
@@ -344,11 +350,10 @@ void accmem_pool_get_stats(struct accmem_pool *pool,
 	pthread_mutex_lock(&pool->lock);
 	*stats = pool->stats;
 	stats->pending_bytes = pool->pending_bytes;
-	stats->live_bytes = pool_load(&pool->live_bytes);
-	stats->peak_live_bytes = pool_load(&pool->peak_live_bytes);
 	add_caches(pool, stats);
-	if (stats->peak_live_bytes < stats->live_bytes)
-		stats->peak_live_bytes = stats->live_bytes;
+	if (pool_load(&pool->peak_live_bytes) < stats->live_bytes)
+		pool_store(&pool->peak_live_bytes, stats->live_bytes);
+	stats->peak_live_bytes = pool_load(&pool->peak_live_bytes);
 	pthread_mutex_unlock(&pool->lock);
 	stats->size = sizeof(*stats);
 }
@@ -359,8 +364,7 @@ void accmem_pool_reset_peaks(struct accmem_pool *pool)
 
 	pthread_mutex_lock(&pool->lock);
 	add_caches(pool, &stats);
-	pool_store(&pool->peak_live_bytes,
-		   pool_load(&pool->live_bytes) + stats.live_bytes);
+	pool_store(&pool->peak_live_bytes, stats.live_bytes);
 	pool->stats.peak_reserved_bytes = pool->stats.reserved_bytes;
 	pthread_mutex_unlock(&pool->lock);
 }

@@ -86,17 +86,23 @@ static void trim_for_others(struct accmem_pool *pool, void *sum)
 	*(uint64_t *)sum += bytes;
 }
 
-/* Free the memory of all pools if a request of another context waits. */
+/*
+ * Free the memory of all pools if a request of another context waits. After a reset that has
+ * lost the contents of buffers, the query fails until these are freed: then free the memory
+ * once. Return true if a request waits.
+ */
 static bool reclaim_for_others(struct accmem_pool *pool, uint64_t *bytes)
 {
 	struct accmem_pressure req;
+	int ret;
 
 	/* The query of a child would end the notification of its parent. */
-	if (pool->ctx->inherited || call_shrink(pool, 0, 0, &req) ||
-	    !req.waiting)
+	if (pool->ctx->inherited)
 		return false;
-	accmem_pool_list_for_each(pool->ctx, trim_for_others, bytes);
-	return true;
+	ret = call_shrink(pool, 0, 0, &req);
+	if (ret == -ECONNRESET || (!ret && req.waiting))
+		accmem_pool_list_for_each(pool->ctx, trim_for_others, bytes);
+	return !ret && req.waiting;
 }
 
 uint64_t accmem_pool_yield(struct accmem_pool *pool)
@@ -258,7 +264,8 @@ bool accmem_pool_reclaim_wake(struct accmem_pool *pool)
 		reclaim_begin(pool);
 	if (pool->eventfd >= 0)
 		eventfd_write(pool->eventfd, 1);
-	running = pool->eventfd >= 0 || !reclaim_needs_thread(pool);
+	/* in a child of fork() nobody else looks at the streams */
+	running = pool->eventfd >= 0 || pool->flags & ACCMEM_POOL_PASSIVE;
 	pthread_mutex_unlock(&pool->lock);
 	accmem_cancel_restore(state);
 	return running;
@@ -281,9 +288,10 @@ static void register_thread(struct accmem_pool *pool)
 	struct accmem_pressure req;
 
 	pthread_mutex_lock(&pool->lock);
-	if (pool->eventfd >= 0)
-		call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd,
-			    &req);
+	/* during a reset it fails: a later call tries again */
+	if (pool->eventfd >= 0 &&
+	    call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd, &req))
+		pool_store(&pool->retry_ms, now_ms() + RESCAN_MS);
 	pthread_mutex_unlock(&pool->lock);
 }
 

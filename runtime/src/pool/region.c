@@ -374,9 +374,13 @@ static uint64_t shrink_one(struct accmem_pool *pool, struct pool_heap *heap,
 	struct pool_region *region = *link;
 	uint32_t end = usable_end(region);
 	uint32_t start = accmem_pool_heap_free_start(pool, end);
+	bool resizable = is_resizable(heap_index(pool, heap));
 
-	if (start == region->first && excess >= region->pages * POOL_PAGE)
+	if (start == region->first &&
+	    (excess >= region->pages * POOL_PAGE || !resizable))
 		return release_region(pool, heap, link);
+	if (!resizable)
+		return 0;
 	if (start == region->first)
 		start++;
 	if (excess >> POOL_PAGE_SHIFT < end - start)
@@ -430,6 +434,14 @@ uint64_t accmem_pool_region_shrink(struct accmem_pool *pool,
 					     free_bytes - keep_bytes - bytes :
 					     UINT64_MAX);
 	return bytes;
+}
+
+void accmem_pool_region_drop_excess(struct accmem_pool *pool)
+{
+	uint64_t keep_bytes = pool_keep_bytes(pool);
+
+	if (keep_bytes != ACCMEM_POOL_KEEP_ALL)
+		accmem_pool_region_shrink(pool, keep_bytes);
 }
 
 static struct pool_region *region_of(struct pool_region *region, uint32_t page)

@@ -17,6 +17,9 @@ int accmem_pool_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
 uint64_t accmem_pool_region_shrink(struct accmem_pool *pool,
 				   uint64_t keep_bytes);
 
+/* Free what the pool has above what it may keep. The caller holds the lock. */
+void accmem_pool_region_drop_excess(struct accmem_pool *pool);
+
 /* Map the region that @page is in for the CPU, an inherited region included. */
 int accmem_pool_region_map(struct accmem_pool *pool, uint32_t page);
 

@@ -30,6 +30,7 @@ static void count_release(struct accmem_pool *pool, uint64_t usable)
 	struct pool_cache *cache = cache_of(pool);
 
 	if (cache) {
+		cache_check_epoch(pool, cache);
 		pool_store(&cache->releases, cache->releases + 1);
 		cache_count_span(pool, cache, -(int64_t)usable);
 		return;
@@ -55,7 +56,7 @@ static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 	count_release(pool, ret ? 0 : usable);
 	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL) {
 		pthread_mutex_lock(&pool->lock);
-		accmem_pool_region_shrink(pool, pool_keep_bytes(pool));
+		accmem_pool_region_drop_excess(pool);
 		pthread_mutex_unlock(&pool->lock);
 	}
 	return 0;
@@ -92,8 +93,7 @@ static int release_uncached(struct accmem_pool *pool, uint64_t offset)
 	if (!ret) {
 		accmem_pool_piece_free(pool, offset);
 		accmem_pool_count_live(pool, -(int64_t)usable);
-		if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
-			accmem_pool_region_shrink(pool, pool_keep_bytes(pool));
+		accmem_pool_region_drop_excess(pool);
 	}
 	if (ret >= 0)
 		pool->stats.releases++;
@@ -108,6 +108,7 @@ static int release_early(struct accmem_pool *pool, uint64_t offset)
 
 	pthread_mutex_lock(&pool->lock);
 	ret = accmem_pool_pending_return(pool, offset);
+	accmem_pool_region_drop_excess(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return ret;
 }
@@ -145,7 +146,15 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer)
 	return release(pool, pointer, SITE);
 }
 
-/* 0: the piece is pending; 1: the position has been reached, release the piece now. */
+static int release_reached(struct accmem_pool *pool, uint64_t offset)
+{
+	int ret = accmem_pool_piece_release(pool, offset);
+
+	/* another thread has released it meanwhile */
+	return ret == -ESRCH ? -ENOENT : ret;
+}
+
+/* Release a piece at a position of a stream; at once if that is reached. */
 static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 			    int stream, uint64_t position)
 {
@@ -154,11 +163,11 @@ static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 
 	/* the end of a device ends its streams */
 	if (ret == -ENODEV)
-		return 1;
+		return release_reached(pool, offset);
 	if (ret)
 		return ret == -ENOTTY ? -EINVAL : ret;
 	if (query.reached >= position || query.state & ACCMEM_STREAM_ENDED)
-		return 1;
+		return release_reached(pool, offset);
 	pthread_mutex_lock(&pool->lock);
 	ret = accmem_pool_pending_add(pool, offset, stream, position);
 	pthread_mutex_unlock(&pool->lock);
@@ -189,23 +198,17 @@ int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
 	struct pool_origin origin = {};
 	int ret;
 
-	if (accmem_pool_piece_lookup(pool, offset, NULL)) {
-		if (pool->history)
-			origin = accmem_pool_history_released(pool, pointer,
-							      stream, SITE);
-		ret = offset < pool->span ?
-			      accmem_pool_direct_release(pool, pointer, &req) :
-			      -ENOENT;
-		if (ret && pool->history)
-			accmem_pool_history_release_failed(pool, pointer,
-							   origin, ret);
-	} else {
+	/* another thread may get the memory as soon as it is pending */
+	if (pool->history)
+		origin = accmem_pool_history_released(pool, pointer, stream,
+						      SITE);
+	if (!accmem_pool_piece_lookup(pool, offset, NULL))
 		ret = release_piece_at(pool, offset, stream, position);
-		if (ret > 0)
-			return release(pool, pointer, SITE);
-		if (!ret && pool->history)
-			accmem_pool_history_released(pool, pointer, stream,
-						     SITE);
-	}
+	else if (offset < pool->span)
+		ret = accmem_pool_direct_release(pool, pointer, &req);
+	else
+		ret = -ENOENT;
+	if (ret && pool->history)
+		accmem_pool_history_release_failed(pool, pointer, origin, ret);
 	return ret ? release_at_failed(pool, pointer, stream, ret) : 0;
 }
