@@ -83,6 +83,35 @@ static void a_snapshot_has_everything(void)
 	end(pool);
 }
 
+/* A block that waits for a stream is neither free nor in use, whatever is beside it. */
+static void a_snapshot_tells_what_waits_for_a_stream(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	FILE *file = tmpfile();
+	void *p[6];
+	int stream;
+	size_t i;
+
+	CHECK(file);
+	CHECK_EQ(accmem_open_stream(context, &stream), 0);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK(p[i] = accmem_pool_malloc(pool, 256));
+	for (i = 0; i < ARRAY_SIZE(p); i += 3) {
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+		CHECK_EQ(accmem_pool_release_at(pool, p[i + 1], stream, 1), 0);
+		CHECK_EQ(accmem_pool_release(pool, p[i + 2]), 0);
+	}
+	CHECK_EQ(accmem_pool_snapshot(pool, fileno(file)), 0);
+	CHECK_EQ(count_of(text_of(file),
+			  "\"size\": 256, \"requested_size\": 0, \"state\": \"active_awaiting_free\""),
+		 2);
+	CHECK_EQ(count_of(text_of(file), "active_awaiting_free"), 2);
+	CHECK_EQ(count_of(text_of(file), "active_allocated"), 0);
+	fclose(file);
+	close(stream);
+	end(pool);
+}
+
 static void leaks_are_told_with_their_call_sites(void)
 {
 	struct accmem_pool *pool = new_pool(ACCMEM_POOL_LEAKS);
@@ -207,6 +236,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(a_snapshot_has_everything),
+		ROW(a_snapshot_tells_what_waits_for_a_stream),
 		ROW(leaks_are_told_with_their_call_sites),
 		ROW(a_release_that_fails_loses_no_call_site),
 		ROW(a_file_that_is_none_is_named_in_words),

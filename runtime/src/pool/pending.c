@@ -379,16 +379,33 @@ void accmem_pool_pending_end_stream(struct accmem_pool *pool, int stream)
 	drop_list(pool, p);
 }
 
-bool accmem_pool_pending_has(const struct accmem_pool *pool, uint64_t offset)
+int accmem_pool_compare_offsets(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+uint64_t *accmem_pool_pending_offsets(const struct accmem_pool *pool,
+				      size_t *count)
 {
 	const struct pool_pending *p;
 	const struct pool_waiting *w;
+	uint64_t *offsets;
+	size_t n = 0;
 
 	for (p = pool->pending; p; p = p->next)
 		for (w = p->first; w; w = w->next)
-			if (w->offset == offset)
-				return true;
-	return false;
+			n++;
+	*count = 0;
+	offsets = n ? malloc(n * sizeof(*offsets)) : NULL;
+	if (!offsets)
+		return NULL;
+	for (p = pool->pending; p; p = p->next)
+		for (w = p->first; w; w = w->next)
+			offsets[(*count)++] = w->offset;
+	qsort(offsets, n, sizeof(*offsets), accmem_pool_compare_offsets);
+	return offsets;
 }
 
 /* At the pool's end the pieces go with their regions; a child does not own them. */

@@ -28,6 +28,12 @@ uint64_t accmem_pool_pending_reap(struct accmem_pool *pool);
 /* The stream that had this descriptor has ended. */
 void accmem_pool_pending_end_stream(struct accmem_pool *pool, int stream);
 void accmem_pool_pending_disown(struct accmem_pool *pool);
-bool accmem_pool_pending_has(const struct accmem_pool *pool, uint64_t offset);
+
+/* The offsets of all pending pieces, sorted; free() them. NULL: there are none, or no memory. */
+uint64_t *accmem_pool_pending_offsets(const struct accmem_pool *pool,
+				      size_t *count);
+
+/* Compare two offsets, for qsort() and bsearch(). */
+int accmem_pool_compare_offsets(const void *a, const void *b);
 
 #endif /* ACCMEM_RUNTIME_POOL_PENDING_H */

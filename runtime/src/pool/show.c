@@ -30,6 +30,9 @@
  * @segments: number of segments so far
  * @found: number of allocations so far
  * @idle: bytes so far that no allocation has
+ * @pending: offsets of the pieces that wait for a stream, sorted; NULL if they are not told
+ *	apart
+ * @nr_pending: number of @pending
  * @visit: called with each allocation, and with each gap and a length of 0
  * @name: writes the name of a call site
  */
@@ -40,32 +43,37 @@ struct show {
 	uint64_t segments;
 	long found;
 	uint64_t idle;
+	uint64_t *pending;
+	size_t nr_pending;
 	void (*visit)(struct show *show, uint64_t offset, uint64_t size,
 		      uint64_t length);
 	void (*name)(FILE *out, const void *site);
 };
 
+static bool is_pending(const struct show *show, uint64_t offset)
+{
+	return show->pending &&
+	       bsearch(&offset, show->pending, show->nr_pending, sizeof(offset),
+		       accmem_pool_compare_offsets);
+}
+
+/* Visit the blocks of a slab. Adjacent free blocks are one gap; a pending block is its own. */
 static void visit_slab(struct show *show, const struct pool_slab *slab)
 {
-	uint32_t i, gap = 0;
+	uint64_t gap = slab->start, at = gap;
+	uint16_t length;
+	uint32_t i;
 
-	for (i = 0; i < slab->count; i++) {
-		uint16_t length =
-			__atomic_load_n(&slab->length[i], __ATOMIC_RELAXED);
-
-		if (!length) {
-			gap++;
+	for (i = 0; i < slab->count; i++, at += slab->size) {
+		length = __atomic_load_n(&slab->length[i], __ATOMIC_RELAXED);
+		if (!length && !is_pending(show, at))
 			continue;
-		}
-		if (gap)
-			show->visit(show, slab->start + (i - gap) * slab->size,
-				    gap * slab->size, 0);
-		gap = 0;
-		show->visit(show, slab->start + i * slab->size, slab->size,
-			    length & ~POOL_EARLY16);
+		if (gap < at)
+			show->visit(show, gap, at - gap, 0);
+		gap = at + slab->size;
+		show->visit(show, at, slab->size, length & ~POOL_EARLY16);
 	}
-	show->visit(show, slab->start + (i - gap) * slab->size,
-		    POOL_SLAB_BYTES - (i - gap) * slab->size, 0);
+	show->visit(show, gap, slab->start + POOL_SLAB_BYTES - gap, 0);
 }
 
 static void visit_region(struct show *show, const struct pool_region *region)
@@ -177,9 +185,9 @@ static void print_block(struct show *show, uint64_t offset, uint64_t size,
 		"%s{\"address\": %" PRIu64 ", \"size\": %" PRIu64
 		", \"requested_size\": %" PRIu64 ", \"state\": \"%s\", ",
 		show->blocks++ ? ", " : "", pool->base + offset, size, length,
-		length				      ? "active_allocated" :
-		accmem_pool_pending_has(pool, offset) ? "active_awaiting_free" :
-							"inactive");
+		length			 ? "active_allocated" :
+		is_pending(show, offset) ? "active_awaiting_free" :
+					   "inactive");
 	site = accmem_pool_history_site(pool, pool->window + offset);
 	print_frames(show, site);
 	/* PyTorch 1.13 looks for the frames here */
@@ -290,12 +298,15 @@ static void snapshot(struct show *show)
 {
 	show->visit = print_block;
 	show->name = name_frame;
+	show->pending =
+		accmem_pool_pending_offsets(show->pool, &show->nr_pending);
 	fprintf(show->out, "{\"segments\": [");
 	each_region(show, print_region);
 	accmem_pool_direct_visit(show->pool, print_direct, show);
 	fprintf(show->out, "],\n\"device_traces\": [[");
 	print_events(show);
 	fprintf(show->out, "]],\n\"allocator_settings\": {}}\n");
+	free(show->pending);
 }
 
 static void print_leak(struct show *show, uint64_t offset, uint64_t size,
