@@ -172,12 +172,14 @@ static int do_stream(struct fake_stream *stream, unsigned long command,
 
 	if (command == ACCMEM_IOC_STREAM_QUERY) {
 		query->reached = stream->reached;
-		query->state = 0;
+		query->state = fake_gone ? ACCMEM_STREAM_ENDED : 0;
 		query->id = stream - device->streams + 1;
 		return 0;
 	}
 	if (command != ACCMEM_IOC_STREAM_SIGNAL)
 		return -ENOTTY;
+	if (fake_gone)
+		return -ECANCELED;
 	if (signal->position <= stream->reached)
 		return -ERANGE;
 	stream->reached = signal->position;
@@ -323,7 +325,7 @@ static int call(int fd, unsigned long command, void *argument)
 	if (!file && !stream)
 		return -ENOTTY;
 	device->calls++;
-	if (fake_gone)
+	if (fake_gone && file && command != ACCMEM_IOC_FREE)
 		return -ENODEV;
 	if (file)
 		return do_call(fd, file, command, argument);

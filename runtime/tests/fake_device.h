@@ -35,7 +35,10 @@ extern bool fake_kinds;
  */
 extern bool fake_no_exports, fake_revoked;
 
-/* The device has gone: nobody opens it, and every call of it gives ENODEV. */
+/*
+ * The device has gone: nobody opens it, every call of it but FREE gives ENODEV, and its streams
+ * have ended.
+ */
 extern bool fake_gone;
 
 /* An allocation that is to wait does, until its deadline; otherwise it fails. */

@@ -81,8 +81,7 @@ static int free_and_unmap_locked(struct accmem_context *ctx,
 {
 	int ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
 
-	/* ENODEV: the device has gone, and its memory with it */
-	if (!ret || ret == -ENOENT || ret == -ENODEV)
+	if (!ret || ret == -ENOENT)
 		accmem_unmap_locked(ctx, req->address);
 	return ret;
 }

@@ -90,7 +90,7 @@ int accmem_check_stream(struct accmem_context *ctx, int stream)
 				   .fd = stream };
 	int ret = accmem_call(ctx, ACCMEM_IOC_FREE, &req);
 
-	return ret == -ENOENT || ret == -ENODEV ? 0 : ret;
+	return ret == -ENOENT ? 0 : ret;
 }
 
 static int wait_for(int stream, uint64_t position, uint32_t flags,

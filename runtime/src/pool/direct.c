@@ -261,9 +261,6 @@ static int release_locked(struct accmem_pool *pool, const void *pointer,
 		req->address = d->block.address;
 		ret = accmem_free_unmapped(pool->ctx, req);
 		pool->stats.kernel_calls++;
-		/* the end of the device has freed the buffer */
-		if (ret == -ENODEV)
-			ret = 0;
 		if (ret && ret != -ENOENT)
 			return ret;
 		count_bytes(pool, 0, d->block.usable, 0, d->footprint);

@@ -339,7 +339,7 @@ static uint64_t release_region(struct accmem_pool *pool, struct pool_heap *heap,
 	accmem_pool_heap_remove(pool, heap, region->first, usable_end(region));
 	pool->stats.kernel_calls++;
 	ret = accmem_release_now(pool->ctx, region->address);
-	if (ret && ret != -ENOENT && ret != -ENODEV) {
+	if (ret && ret != -ENOENT) {
 		accmem_pool_heap_add(pool, heap, region->first,
 				     region->pages - 1);
 		return 0;

@@ -161,9 +161,6 @@ static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 	struct accmem_stream_query query;
 	int ret = accmem_query_stream(stream, &query);
 
-	/* the end of a device ends its streams */
-	if (ret == -ENODEV)
-		return release_reached(pool, offset);
 	if (ret)
 		return ret == -ENOTTY ? -EINVAL : ret;
 	if (query.reached >= position || query.state & ACCMEM_STREAM_ENDED)
