@@ -219,8 +219,8 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length);
  * Return: 0; -ENOENT if @pointer is no allocation of this pool: NULL, a wild pointer, a
  * pointer of another pool, or an allocation that was released; -EINVAL if @pointer is
  * inside an allocation; -ENOMEM if the allocation is a mapped buffer of the driver and the
- * process has the most mappings that it may have (vm.max_map_count). The pool cannot detect the second release of an allocation whose
- * address has been allocated again.
+ * process has the most mappings that it may have (vm.max_map_count). The pool cannot detect
+ * the second release of an allocation whose address has been allocated again.
  */
 int accmem_pool_release(struct accmem_pool *pool, void *pointer);
 
