@@ -310,7 +310,7 @@ int accmem_wait_until(int stream, uint64_t position, uint64_t deadline_ns);
  * @position: the position, for which poll(2) on the stream waits from now on
  *
  * Return: 0 if the position is reached; -EAGAIN if not; -ECANCELED if the stream has ended
- * and will not reach the position.
+ * and will not reach the position; -EBADF, -ENOTTY if @stream is no stream.
  */
 int accmem_try_wait(int stream, uint64_t position);
 

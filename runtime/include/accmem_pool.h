@@ -68,7 +68,7 @@ struct accmem_pool;
  * @size: bytes of this structure, or 0
  * @flags: ACCMEM_POOL_*
  * @keep_bytes: free bytes that the pool keeps. When a release makes more bytes free, the
- *	pool gives memory back. 0 for the default, ACCMEM_POOL_KEEP_ALL
+ *	pool gives memory back. 0 for the default, which is ACCMEM_POOL_KEEP_ALL
  */
 struct accmem_pool_options {
 	uint32_t size;
@@ -191,9 +191,9 @@ struct accmem_pool_request {
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0, for
  * an alignment that is too large or no power of two, and for a value that @mapped,
  * @on_stream, @stream or @exportable cannot have; -EOPNOTSUPP for a kind that the device does
- * not have; -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR. Only the driver checks that @stream belongs
- * to the context. If the pool serves a request without the driver, a @stream of another
- * context is no error, and the pool reuses no memory early.
+ * not have; -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR. Only the driver checks @stream. If the pool
+ * serves a request without the driver, a @stream of another context, or one that is closed or
+ * no stream, is no error, and the pool reuses no memory early.
  */
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req);
@@ -448,7 +448,7 @@ uint64_t accmem_pool_yield(struct accmem_pool *pool);
  * @reserved_bytes: bytes that the pool has taken from the device
  * @peak_reserved_bytes: largest @reserved_bytes since the last reset
  * @pending_bytes: bytes that were released at positions of streams which, as far as the
- *	pool knows, have not been reached
+ *	pool knows, have not been reached. accmem_pool_trim() collects what has been reached
  * @kernel_calls: number of ioctls that allocated, resized or freed a buffer, or queried a
  *	buffer that has moved
  * @kernel_buffers: number of buffers that the pool has

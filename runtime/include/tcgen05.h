@@ -6,7 +6,8 @@
  * A context has SMs, and each SM has columns. A CTA runs on an SM and allocates columns
  * of it. The rows P1 to P20 of the conformance table are the rules of PTX.
  *
- * The functions return 0 or a negative errno value of the table in <linux/accmem.h>. They
+ * The functions return 0 or a negative errno value of the table in <linux/accmem.h>. After an
+ * error other than -EAGAIN and -EINTR accmem_last_error() names the rule that was broken. They
  * are thread-safe, except that the call that ends a CTA or a warp must be the last call
  * on it.
  */
@@ -121,8 +122,11 @@ void tcgen05_exit(struct tcgen05_cta *cta);
  * tcgen05_fd() - get the file descriptor, for poll(2) and for other ioctls
  * @cta: the CTA, which owns the descriptor
  *
- * The descriptor is readable if there is a completion. If no call is queued, it is
- * readable if the last tcgen05_try_alloc() failed and would succeed now.
+ * The descriptor is readable if there is a completion. If no call is queued, it is readable
+ * while an alloc could be granted: the last one that failed with -EAGAIN or, before such a
+ * failure, an alloc of 32 columns. So a level-triggered event loop removes the descriptor
+ * while no call is queued, or uses EPOLLET or tcgen05_set_eventfd(). POLLHUP stays set after
+ * the exit of the peer, until the CTA exits as well.
  *
  * Return: the descriptor.
  */
@@ -299,7 +303,8 @@ int tcgen05_queue_dealloc(struct tcgen05_cta *cta, uint32_t address,
 /**
  * tcgen05_next_completion() - read the completion of the queued call
  * @cta: the CTA
- * @completion: out: the completion, whose result is 0 or a negative errno value
+ * @completion: out: the completion, whose result is 0 or a negative errno value, and whose
+ *	call is _IOC_NR(ACCMEM_IOC_CTA_ALLOC) or _IOC_NR(ACCMEM_IOC_CTA_DEALLOC)
  *
  * Waits for the completion, unless the descriptor of tcgen05_fd() is O_NONBLOCK.
  *

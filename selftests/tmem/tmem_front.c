@@ -3,6 +3,9 @@
  * The parts of the tcgen05 front-end that are more than an ioctl: calls of one thread
  * for a whole warp, owners of columns, queued calls, windows and clusters.
  */
+#include <accmem_pool.h>
+#include <string.h>
+
 #include "tmem_util.h"
 
 #define LANES TCGEN05_WARP_LANES
@@ -39,6 +42,27 @@ FIXTURE_TEARDOWN(tmem_front)
 	tcgen05_exit(self->a);
 	tcgen05_exit(self->b);
 	accmem_close(self->ctx);
+}
+
+/* accmem_last_error() names the rule. EAGAIN is an ordinary result, and leaves it alone. */
+TEST_F(tmem_front, errors_have_words)
+{
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
+	EXPECT_EQ(-EDOM, tcgen05_alloc(self->b, &at, 48));
+	EXPECT_NE(NULL, strstr(accmem_last_error(), "alloc of 48 columns: "));
+	EXPECT_NE(NULL, strstr(accmem_last_error(), "P7"));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 32));
+	EXPECT_NE(NULL, strstr(accmem_last_error(), "P7"));
+	EXPECT_EQ(-EACCES, tcgen05_dealloc(self->b, 0, 512));
+	EXPECT_NE(NULL, strstr(accmem_last_error(), "dealloc of 512"));
+	EXPECT_NE(NULL, strstr(accmem_last_error(), "P3"));
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, at, 512));
+	EXPECT_EQ(-ESRCH,
+		  tcgen05_warp_alloc_all(self->warp, 1, self->destinations,
+					 self->columns));
+	EXPECT_NE(NULL, strstr(accmem_last_error(), "a lane has left"));
 }
 
 /* --- a whole warp from one thread ----------------------------------------- */

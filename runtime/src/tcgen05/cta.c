@@ -19,8 +19,10 @@
 #include <tcgen05.h>
 
 #include "core/call.h"
+#include "core/error.h"
 #include "core/util.h"
 #include "tcgen05/cta.h"
+#include "tcgen05/error.h"
 
 /* tcgen05_query() fills the structure that the program's header declares: see compat.c */
 static_assert(sizeof(struct accmem_cta_query) == 88, "needs a symbol version");
@@ -47,7 +49,8 @@ int tcgen05_setup(struct accmem_context *ctx,
 		.flags = config->strict ? ACCMEM_TMEM_STRICT : 0,
 	};
 
-	return accmem_call(ctx, ACCMEM_IOC_TMEM_SETUP, &req);
+	return accmem_fail(accmem_call(ctx, ACCMEM_IOC_TMEM_SETUP, &req),
+			   "setup of Tensor Memory");
 }
 
 int tcgen05_launch(struct accmem_context *ctx,
@@ -69,11 +72,11 @@ int tcgen05_launch(struct accmem_context *ctx,
 
 	cta = malloc(sizeof(*cta));
 	if (!cta)
-		return -ENOMEM;
+		return tcgen05_fail(-ENOMEM, "launch");
 	ret = accmem_call(ctx, ACCMEM_IOC_TMEM_LAUNCH, &req);
 	if (ret) {
 		free(cta);
-		return ret;
+		return tcgen05_fail(ret, "launch");
 	}
 	cta->fd = req.fd;
 	*result = cta;
@@ -131,7 +134,7 @@ int tcgen05_launch_cluster(struct accmem_context *ctx,
 
 	ret = check_cluster(places, count);
 	if (ret)
-		return ret;
+		return tcgen05_fail(ret, "launch of a cluster");
 	for (i = 0; i < count; i++) {
 		made[i] = malloc(sizeof(*made[i]));
 		if (!made[i]) {
@@ -151,7 +154,7 @@ int tcgen05_launch_cluster(struct accmem_context *ctx,
 free_made:
 	while (i--)
 		free(made[i]);
-	return ret;
+	return tcgen05_fail(ret, "launch of a cluster");
 }
 
 void tcgen05_exit(struct tcgen05_cta *cta)
@@ -170,13 +173,15 @@ int tcgen05_fd(const struct tcgen05_cta *cta)
 int tcgen05_call_alloc(struct tcgen05_cta *cta, struct accmem_cta_alloc req)
 {
 	req.size = sizeof(req);
-	return call(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+	return tcgen05_fail_columns(call(cta, ACCMEM_IOC_CTA_ALLOC, &req),
+				    "alloc", req.columns);
 }
 
 int tcgen05_call_dealloc(struct tcgen05_cta *cta, struct accmem_cta_dealloc req)
 {
 	req.size = sizeof(req);
-	return call(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
+	return tcgen05_fail_columns(call(cta, ACCMEM_IOC_CTA_DEALLOC, &req),
+				    "dealloc", req.columns);
 }
 
 int tcgen05_alloc(struct tcgen05_cta *cta, uint32_t *destination,
@@ -276,7 +281,8 @@ int tcgen05_set_eventfd(struct tcgen05_cta *cta, int fd)
 {
 	struct accmem_cta_eventfd req = { .size = sizeof(req), .fd = fd };
 
-	return call(cta, ACCMEM_IOC_CTA_EVENTFD, &req);
+	return accmem_fail(call(cta, ACCMEM_IOC_CTA_EVENTFD, &req),
+			   "eventfd of a CTA, descriptor %d", fd);
 }
 
 int tcgen05_map(struct tcgen05_cta *cta, const struct accmem_tmem_map **map)
@@ -285,7 +291,7 @@ int tcgen05_map(struct tcgen05_cta *cta, const struct accmem_tmem_map **map)
 		mmap(NULL, sizeof(**map), PROT_READ, MAP_SHARED, cta->fd, 0);
 
 	if (page == MAP_FAILED)
-		return -errno;
+		return accmem_fail(-errno, "the map page of an SM");
 	*map = page;
 	return 0;
 }
@@ -306,7 +312,8 @@ int tcgen05_relinquish_group(struct tcgen05_cta *cta, uint32_t cta_group)
 	struct accmem_cta_relinquish req = { .size = sizeof(req),
 					     .cta_group = cta_group };
 
-	return call(cta, ACCMEM_IOC_CTA_RELINQUISH, &req);
+	return tcgen05_fail(call(cta, ACCMEM_IOC_CTA_RELINQUISH, &req),
+			    "relinquish");
 }
 
 int tcgen05_query(struct tcgen05_cta *cta, struct accmem_cta_query *query)

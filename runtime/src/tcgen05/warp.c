@@ -18,8 +18,10 @@
 
 #include <tcgen05.h>
 
+#include "core/error.h"
 #include "core/util.h"
 #include "tcgen05/cta.h"
+#include "tcgen05/error.h"
 
 enum operation {
 	WARP_ALLOC,
@@ -271,7 +273,7 @@ static int collective(struct tcgen05_warp *warp, unsigned int lane,
 	int ret, state;
 
 	if (lane >= warp->lanes)
-		return -EINVAL;
+		return accmem_fail(-EINVAL, "lane %u of a warp", lane);
 	state = begin_call(warp);
 	ret = enter(warp, lane, operands);
 	if (!ret) {
@@ -284,7 +286,7 @@ static int collective(struct tcgen05_warp *warp, unsigned int lane,
 		ret = leave_round(warp);
 	}
 	end_call(warp, state);
-	return ret;
+	return tcgen05_fail(ret, "a call of a warp");
 }
 
 int tcgen05_warp_alloc(struct tcgen05_warp *warp, unsigned int lane,
@@ -352,7 +354,7 @@ static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 		ret = leave_round(warp);
 	}
 	end_call(warp, state);
-	return ret;
+	return tcgen05_fail(ret, "a call of a warp");
 }
 
 /* Index of the first active lane; 0 if no lane is active. */
