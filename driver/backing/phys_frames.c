@@ -158,6 +158,18 @@ static int frames_read(struct accmem_bo *bo, u64 offset, void *data, u64 size)
 	return 0;
 }
 
+/* Write memory. memcpy_toio() copies four or eight bytes at a time, for memory of a device. */
+static void frames_write(struct accmem_bo *bo, u64 offset, const void *data,
+			 u64 size)
+{
+	void __iomem *to = bo->io + offset;
+
+	if (bo->cache_mode == ACCMEM_CACHE_WB)
+		memcpy((__force void *)to, data, size);
+	else
+		memcpy_toio(to, data, size);
+}
+
 static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 				u64 size, bool write)
 {
@@ -174,7 +186,7 @@ static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 		frames_clear_mapped(bo, offset, size);
 	} else if (write) {
 		accmem_phys_touch(bo, offset, size);
-		memcpy_toio(bo->io + offset, data, size);
+		frames_write(bo, offset, data, size);
 	} else {
 		return frames_read(bo, offset, data, size);
 	}
