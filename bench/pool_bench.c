@@ -356,10 +356,10 @@ static bool step_fits(uint64_t bytes, unsigned int *seed)
 {
 	uint64_t left = bytes / 100 * 88, length;
 	bool fits = true;
-	void *pointers[64];
+	void *pointers[256]; /* each has at least 1/256 of the bytes */
 	int n = 0;
 
-	while (n < 64 && fits) {
+	while (fits) {
 		length = bytes / 256 + rand_r(seed) % (bytes / 64);
 		if (length > left)
 			break;

@@ -450,11 +450,15 @@ static int get(struct tcgen05_cta *cta, uint32_t *at, uint32_t columns)
 {
 	int ret;
 
-	if (!polling)
-		return tcgen05_alloc(cta, at, columns);
+	if (!polling) {
+		check(tcgen05_alloc(cta, at, columns), "alloc");
+		return 0;
+	}
 	do {
 		ret = tcgen05_try_alloc(cta, at, columns);
 	} while (ret == -EAGAIN && !stop);
+	if (!stop)
+		check(ret, "alloc");
 	return ret;
 }
 
@@ -464,33 +468,28 @@ static void use(void)
 	usleep(USE_US);
 }
 
-static void *share(void *argument)
+static void use_columns(struct tcgen05_cta *cta, uint32_t columns)
 {
-	struct tcgen05_cta *cta = argument;
 	uint32_t at;
 
 	while (!stop) {
-		if (get(cta, &at, 128))
+		if (get(cta, &at, columns))
 			break;
 		use();
-		check(tcgen05_dealloc(cta, at, 128), "dealloc");
+		check(tcgen05_dealloc(cta, at, columns), "dealloc");
 		served++;
 	}
+}
+
+static void *share(void *cta)
+{
+	use_columns(cta, 128);
 	return NULL;
 }
 
-static void *churn(void *argument)
+static void *churn(void *cta)
 {
-	struct tcgen05_cta *cta = argument;
-	uint32_t at;
-
-	while (!stop) {
-		if (get(cta, &at, 32))
-			break;
-		use();
-		check(tcgen05_dealloc(cta, at, 32), "dealloc");
-		served++;
-	}
+	use_columns(cta, 32);
 	return NULL;
 }
 
@@ -566,7 +565,7 @@ static void report_large(const char *how, double cpu)
 
 static void bench_sharing(void)
 {
-	double cpu, waits, polls;
+	double cpu, waits, polls, bypasses;
 
 	cpu = run(false, share, share);
 	report("16 CTAs of 128 columns, waiting", cpu);
@@ -574,12 +573,15 @@ static void bench_sharing(void)
 	cpu = run(true, share, share);
 	report("16 CTAs of 128 columns, polling", cpu);
 	polls = cpu / served;
+	check(served ? 0 : -EIO, "no alloc was served");
 	goal("tmem-cpu-per-alloc-to-polling", waits / polls, 1.0);
 
+	bypasses = counter("accmem-tmem-bypasses");
 	cpu = run(false, want_all, churn);
 	report_large("512 columns among 15 CTAs of 32, waiting", cpu);
+	bypasses = counter("accmem-tmem-bypasses") - bypasses;
 	goal("tmem-passes-per-large",
-	     served_large ? (double)counter("accmem-tmem-bypasses") / served_large : 1e9,
+	     served_large ? bypasses / served_large : 1e9,
 	     ACCMEM_TMEM_BYPASS_BOUND);
 	cpu = run(true, want_all, churn);
 	report_large("512 columns among 15 CTAs of 32, polling", cpu);

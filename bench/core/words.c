@@ -7,6 +7,7 @@
  *
  *   words=WORKLOAD impl=NAME median=N max=N
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,8 +45,15 @@ static u32 call(struct counted *c, const struct bench_workload *w,
 
 	count_begin();
 	if (e->granules) {
-		if (!accmem_buddy_alloc(&c->buddy, &req, &block->start))
+		switch (accmem_buddy_alloc(&c->buddy, &req, &block->start)) {
+		case 0:
 			block->size = req.size;
+			break;
+		case -ENOMEM:
+			break;
+		default:
+			abort();
+		}
 	} else if (block->size) {
 		if (accmem_buddy_free(&c->buddy, block->start, block->size))
 			abort();

@@ -53,7 +53,6 @@ void goal_most(const char *name, const struct device *dev, double value,
 	       double limit);
 void goal_least(const char *name, const struct device *dev, double value,
 		double limit);
-void goal_skipped(const char *name, const struct device *dev, double limit);
 
 /*
  * meter_now() returns the number of instructions so far that were not idle. It may be
@@ -68,13 +67,18 @@ double meter_pair(int fd);
 double meter_mixed(const struct device *dev);
 /* Wait until the devices have no work left for memory that was freed before. */
 void meter_rest(void);
+/*
+ * Wait as meter_rest() does. Return the instructions since @start: those of the work that was
+ * left are included, and those of the ticks of the wait are not.
+ */
+uint64_t meter_end(uint64_t start);
 /* Return the instructions of a null ioctl on the file. */
 double meter_null_ioctl(int fd);
 
 int device_open(const struct device *dev);
 /* Return a number of the device in sysfs, in any class; -1 if there is none. */
 int64_t device_number(const struct device *dev, const char *name);
-/* Wait until no free memory of the device is dirty. */
+/* Wait until no free memory of the device is dirty. Exit if the device does not clear it. */
 void device_settle(const struct device *dev);
 void device_info(int fd, struct accmem_info *info);
 void null_ioctl(int fd);

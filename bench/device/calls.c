@@ -141,8 +141,7 @@ static double free_cost(const struct device *dev, bool map)
 	start = meter_now();
 	for (i = 0; i < MANY; i++)
 		buffer_free(fd, addresses[i]);
-	device_settle(dev);
-	start = meter_now() - start;
+	start = meter_end(start);
 	close(fd);
 	return (double)start / MANY;
 }
@@ -366,8 +365,7 @@ double meter_mixed(const struct device *dev)
 	start = meter_now();
 	for (i = 0; i < MIXED_ROUNDS; i++)
 		replace(fd, &live[random_next(&seed) % MIXED_LIVE], &seed);
-	device_settle(dev);
-	start = meter_now() - start;
+	start = meter_end(start);
 	close(fd);
 	return MIXED_ROUNDS * 1e6 / start;
 }

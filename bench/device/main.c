@@ -17,7 +17,7 @@
  *					reserved; lib/ needs BYTES
  *
  * waits also runs on two processors (run-device waits-smp). Figures are lines `bench=NAME
- * UNIT=VALUE`, goals are lines `goal=NAME value=X limit=Y result=met|short|skipped`.
+ * UNIT=VALUE`, goals are lines `goal=NAME value=X limit=Y result=met|short`.
  */
 #include <errno.h>
 #include <linux/kernel.h>

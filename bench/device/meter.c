@@ -69,6 +69,17 @@ void meter_rest(void)
 		device_settle(&devices[i]);
 }
 
+uint64_t meter_end(uint64_t start)
+{
+	uint64_t end, idle;
+
+	meter_rest();
+	end = meter_now();
+	meter_rest();
+	idle = meter_now() - end;
+	return end - start - idle;
+}
+
 double meter_null_ioctl(int fd)
 {
 	uint64_t start;

@@ -97,13 +97,6 @@ void goal_least(const char *name, const struct device *dev, double value,
 	print_goal(name, dev, value, limit, value >= limit);
 }
 
-void goal_skipped(const char *name, const struct device *dev, double limit)
-{
-	printf("goal=%s-%s value=none limit=%.3f result=skipped\n", name,
-	       dev->kind, limit);
-	fflush(stdout);
-}
-
 int device_open(const struct device *dev)
 {
 	int fd = open(dev->path, O_RDWR | O_CLOEXEC);
@@ -137,7 +130,7 @@ int64_t device_number(const struct device *dev, const char *name)
 }
 
 /* If dirty_bytes does not change for this time, the device does not clear memory. */
-#define SETTLE_NS 1000000000ull
+#define SETTLE_NS 5000000000ull
 
 void device_settle(const struct device *dev)
 {
@@ -154,8 +147,8 @@ void device_settle(const struct device *dev)
 	if (dirty < 0)
 		die(0, "%s: no dirty_bytes in sysfs", dev->path);
 	if (dirty)
-		fprintf(stderr, "device_bench: %s: %lld bytes stay dirty\n",
-			dev->path, (long long)dirty);
+		die(0, "%s: %lld bytes stay dirty", dev->path,
+		    (long long)dirty);
 }
 
 void device_info(int fd, struct accmem_info *info)

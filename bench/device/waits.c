@@ -77,7 +77,9 @@ static void pin(struct tenant *t, void *page)
 
 	if (pipe(t->pipe))
 		die(errno, "pipe");
-	if (vmsplice(t->pipe[1], &piece, 1, 0) != 4096 && errno != EFAULT)
+	if (vmsplice(t->pipe[1], &piece, 1, 0) == 4096)
+		return;
+	if (errno != EFAULT || t->dev != &devices[NOPAGES])
 		die(errno, "vmsplice");
 }
 
@@ -338,7 +340,8 @@ static void prepare_pollers(struct tenant *t)
 
 	t->stream = stream_open(t);
 	/* poll() reports this position, which is never reached */
-	ioctl(t->stream, ACCMEM_IOC_STREAM_WAIT, &req);
+	if (!ioctl(t->stream, ACCMEM_IOC_STREAM_WAIT, &req) || errno != EAGAIN)
+		die(errno, "STREAM_WAIT");
 	start_sleepers(t, poll_stream);
 }
 
@@ -347,7 +350,9 @@ static void act_signals(struct tenant *t)
 	struct accmem_stream_signal req = { .size = sizeof(req),
 					    .position = t->seed++ };
 
-	ioctl(t->stream, ACCMEM_IOC_STREAM_SIGNAL, &req);
+	/* of two processes that share the stream, one is behind */
+	if (ioctl(t->stream, ACCMEM_IOC_STREAM_SIGNAL, &req) && errno != ERANGE)
+		die(errno, "STREAM_SIGNAL");
 }
 
 static void prepare_imports(struct tenant *t)
@@ -365,7 +370,9 @@ static void act_imports(struct tenant *t)
 	if (ioctl(t->stream, ACCMEM_IOC_STREAM_EXPORT, &export))
 		die(errno, "STREAM_EXPORT");
 	import.fd = export.fd;
-	ioctl(t->stream, ACCMEM_IOC_STREAM_IMPORT, &import);
+	if (ioctl(t->stream, ACCMEM_IOC_STREAM_IMPORT, &import) &&
+	    errno != ERANGE)
+		die(errno, "STREAM_IMPORT");
 	close(export.fd);
 }
 
@@ -409,17 +416,23 @@ static void rivals_start(const struct offender *o, struct tenant *t,
 	usleep(50000);
 }
 
+/* Kill a process of the offender, which must not have ended by itself. */
+static void kill_process(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	if (!WIFSIGNALED(status))
+		die(0, "an offender has given up");
+}
+
 static void rivals_end(pid_t *pids)
 {
 	unsigned int i;
-	int status;
 
-	for (i = 0; i < nr_rivals; i++) {
-		kill(pids[i], SIGKILL);
-		waitpid(pids[i], &status, 0);
-		if (!WIFSIGNALED(status))
-			die(0, "an offender has given up");
-	}
+	for (i = 0; i < nr_rivals; i++)
+		kill_process(pids[i]);
 }
 
 static void tenant_open(struct tenant *t, const struct device *dev)
@@ -441,10 +454,8 @@ static void tenant_close(struct tenant *t)
 {
 	int i;
 
-	if (t->sleepers) {
-		kill(t->sleepers, SIGKILL);
-		waitpid(t->sleepers, NULL, 0);
-	}
+	if (t->sleepers)
+		kill_process(t->sleepers);
 	close(t->stream);
 	close(t->pipe[0]);
 	close(t->pipe[1]);
@@ -501,6 +512,7 @@ static void make_calls(struct victim *v, struct waits *w, unsigned int i)
 		.length = KIB(4) + random_next(&v->seed) % KIB(124),
 	};
 	struct accmem_info info;
+	int err;
 
 	if (*slot) {
 		since = clock_now();
@@ -508,8 +520,11 @@ static void make_calls(struct victim *v, struct waits *w, unsigned int i)
 		note(&w->longest[FREE][i], since);
 	}
 	since = clock_now();
-	*slot = buffer_request(v->fd, &a) ? 0 : a.address;
+	err = buffer_request(v->fd, &a);
+	*slot = err ? 0 : a.address;
 	note(&w->longest[ALLOC][i], since);
+	if (err && err != ENOMEM)
+		die(err, "ALLOC of the victim");
 	since = clock_now();
 	device_info(v->fd, &info);
 	note(&w->longest[INFO][i], since);

@@ -372,6 +372,13 @@ static int measure_size(struct bench *b, struct results *all)
 	return err ?: freed;
 }
 
+/* The ordinary memory of the comparison has to fit beside what the machine does. */
+static bool is_too_large(uint64_t size)
+{
+	return size / sysconf(_SC_PAGESIZE) >
+	       (uint64_t)sysconf(_SC_PHYS_PAGES) / 4;
+}
+
 /* Measure one size, or those of the default sizes for which there is memory. */
 static int measure_all(struct bench *b, struct results *all)
 {
@@ -383,28 +390,13 @@ static int measure_all(struct bench *b, struct results *all)
 		b->size = b->request->alloc.length;
 		return err ?: measure_size(b, all);
 	}
-	for (i = 0; i < nr && !err; i++) {
+	for (i = 0; i < nr && !err && !is_too_large(default_sizes[i]); i++) {
 		b->size = default_sizes[i];
 		err = measure_size(b, all);
 		if (i && (err == -ENOMEM || err == -EDQUOT))
 			return 0;
 	}
 	return err;
-}
-
-/* The ordinary memory of the comparison has to fit beside what the machine does. */
-static bool is_too_large(const struct request *req)
-{
-	const uint64_t ram =
-		(uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-	char text[16];
-
-	if (req->alloc.length <= ram / 4)
-		return false;
-	fprintf(stderr,
-		"accmem: bench: %s: more than a quarter of the machine's ordinary memory, to compare with\n",
-		size_text(req->alloc.length, text));
-	return true;
 }
 
 static void bench_failed(const struct bench *b, const char *path, int err)
@@ -446,6 +438,7 @@ int command_bench(int argc, char **argv)
 	struct request req;
 	struct snapshot s;
 	struct options o;
+	char text[16];
 	int status = options_parse(&o, argc, argv, "j", usage);
 
 	if (status >= 0)
@@ -454,8 +447,12 @@ int command_bench(int argc, char **argv)
 		fputs(usage, stderr);
 		return STATUS_USAGE;
 	}
-	if (is_too_large(&req))
+	if (is_too_large(req.alloc.length)) {
+		fprintf(stderr,
+			"accmem: bench: %s: more than a quarter of the machine's ordinary memory, to compare with\n",
+			size_text(req.alloc.length, text));
 		return STATUS_FAILED;
+	}
 	status = snapshot_with(&s, *req.device ? req.device : NULL);
 	if (!status) {
 		d = *req.device ? snapshot_device(&s, req.device) : s.devices;
