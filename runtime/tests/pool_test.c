@@ -183,11 +183,22 @@ static void what_is_invalid_is_named(struct accmem_pool *pool)
 		{ { .length = 64, .alignment = 3 }, "alignment 3 is no power" },
 		{ { .length = 64, .alignment = 1ull << 62 }, "is more than" },
 		{ { .length = 64, .flags = 1u << 31 }, "flags 0x80000000" },
-		{ { .length = 64, .mapped = 2 }, "mapped 2" },
-		{ { .length = 64, .on_stream = 2 }, "on_stream 2" },
-		{ { .length = 64, .stream = 1 }, "stream 1" },
-		{ { .length = 64, .on_stream = 1, .stream = -1 }, "stream -1" },
-		{ { .length = 64, .exportable = 2 }, "exportable 2" },
+		{ { .length = 64, .mapped = 2 }, "are 0 or 1" },
+		{ { .length = 64, .on_stream = 2 }, "are 0 or 1" },
+		{ { .length = 64, .stream = 1 }, "without on_stream" },
+		{ { .length = 64, .on_stream = 1, .stream = -1 },
+		  "without a stream" },
+		{ { .length = 64, .exportable = 2 }, "are 0 or 1" },
+		{ { .length = 64, .exportable = 1, .on_stream = 1 },
+		  "exclude" },
+		{ { .length = 64, .flags = ACCMEM_ALLOC_FIXED },
+		  "pools do not have" },
+#ifndef FAKE_DEVICE
+		{ { .length = 64, .flags = ACCMEM_ALLOC_TAIL32 },
+		  "TAIL32 without ROUND32" },
+		{ { .length = 64, .deadline_ns = 1 }, "deadline without WAIT" },
+		{ { .length = 64, .kind = 7 }, "unknown kind 7" },
+#endif
 	};
 	struct accmem_pool_request req;
 	size_t i;

@@ -23,14 +23,9 @@
 #include "pool/cache.h"
 #include "pool/direct.h"
 #include "pool/direct_tree.h"
+#include "pool/error.h"
 #include "pool/region.h"
 
-#define KNOWN_FLAGS                                                           \
-	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
-	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
-	 ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT |                         \
-	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
-	 ACCMEM_ALLOC_CARVEOUT)
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define NORMAL_PAGE 4096u
 
@@ -147,7 +142,7 @@ int accmem_pool_direct_allocate(struct accmem_pool *pool,
 	struct pool_direct *d;
 	int ret;
 
-	if (req->flags & ~KNOWN_FLAGS || req->alignment > pool->granted)
+	if (req->flags & ~POOL_ALLOC_FLAGS || req->alignment > pool->granted)
 		return -EINVAL;
 	d = calloc(1, sizeof(*d));
 	if (!d)

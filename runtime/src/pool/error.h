@@ -6,6 +6,14 @@
 #include <accmem_pool.h>
 #include <stdbool.h>
 
+/* The flags of ALLOC that a request may have. */
+#define POOL_ALLOC_FLAGS                                                      \
+	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
+	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
+	 ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT |                         \
+	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
+	 ACCMEM_ALLOC_CARVEOUT)
+
 /* Check the members that the driver does not read. */
 static inline bool pool_request_is_valid(const struct accmem_pool_request *req)
 {
