@@ -5,9 +5,9 @@
  * Any number of epoll instances may watch the file and the eventfd of a CTA, and each wake-up
  * walks all of them. So nobody is notified under accmem_tmem.lock: the CTA is put into the
  * list accmem_tmem.notify, and accmem_tmem_unlock() notifies it after the lock is dropped.
- * A call notifies what it has caused before it returns, but at most NOTIFY_CALL_MAX CTAs. A
- * work item notifies the rest, and everything that a timeout or a revocation of the device
- * causes.
+ * A call notifies what it has caused before it returns: NOTIFY_CALL_MAX CTAs are more than an
+ * alloc or a dealloc can serve. A work item notifies the rest, what a caller leaves that is
+ * being killed, and everything that a timeout or a revocation of the device causes.
  *
  * Locking: accmem_tmem.notify_mutex > accmem_tmem.lock. The mutex is held while one CTA is
  * notified. Who holds it can use the CTA's eventfd without accmem_tmem.lock.
@@ -15,13 +15,13 @@
 #include <linux/eventfd.h>
 #include <linux/mutex.h>
 #include <linux/poll.h>
-#include <linux/sched.h>
+#include <linux/sched/signal.h>
 
 #include "compat/compat.h"
 #include "core/carveout.h"
 #include "internal.h"
 
-#define NOTIFY_CALL_MAX 16 /* CTAs that one call notifies */
+#define NOTIFY_CALL_MAX (4 * ACCMEM_TMEM_COLUMNS_MAX / ACCMEM_TMEM_UNIT)
 
 static void notify_add(struct accmem_cta *cta)
 {
@@ -117,7 +117,8 @@ void accmem_tmem_notify(struct accmem_tmem *tmem)
 {
 	unsigned int nr;
 
-	for (nr = 0; nr < NOTIFY_CALL_MAX; nr++) {
+	for (nr = 0; nr < NOTIFY_CALL_MAX && !fatal_signal_pending(current);
+	     nr++) {
 		if (!notify_next(tmem))
 			return;
 		cond_resched();

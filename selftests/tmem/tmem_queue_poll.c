@@ -230,13 +230,46 @@ TEST_F(tmem_queue_poll, eventfds_that_are_replaced_count_all)
 	EXPECT_EQ(busy.calls, sum);
 }
 
+/* The count has no completion less than can be read, when the call has returned. */
+TEST_F(tmem_queue_poll, a_call_counts_all_that_it_ends)
+{
+	enum { CTAS = 64 };
+	struct accmem_context *ctx = tmem_open(1, 2048, 0, 0);
+	struct tcgen05_cta *holder, *ctas[CTAS];
+	int fd = eventfd(0, EFD_NONBLOCK), i;
+	uint32_t at[4];
+
+	ASSERT_NE(NULL, ctx);
+	holder = tmem_single(ctx, 0);
+	ASSERT_NE(NULL, holder);
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, tcgen05_alloc(holder, &at[i], 512));
+	for (i = 0; i < CTAS; i++) {
+		ctas[i] = tmem_single(ctx, 0);
+		ASSERT_NE(NULL, ctas[i]);
+		ASSERT_EQ(0, set_eventfd(ctas[i], fd));
+		ASSERT_EQ(0, queue_alloc(ctas[i], 32, 0));
+	}
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, tcgen05_dealloc(holder, at[i], 512));
+		EXPECT_EQ(16, count_of(fd));
+	}
+	for (i = 0; i < CTAS; i++) {
+		EXPECT_EQ(0, finish(ctas[i]));
+		exits(&ctas[i]);
+	}
+	exits(&holder);
+	closes(&ctx);
+	close(fd);
+}
+
 /*
- * A call notifies a few CTAs itself and leaves the rest to the driver's worker. Each
- * completion is counted, and each poll says that the context has ended.
+ * The end of a context leaves most of its CTAs to the driver's worker. Each completion is
+ * counted, and each poll says that the context has ended.
  */
 TEST_F(tmem_queue_poll, the_end_of_a_context_notifies_many)
 {
-	enum { CTAS = 40 };
+	enum { CTAS = 300 };
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
 	int epoll = epoll_create1(0), fd = eventfd(0, EFD_NONBLOCK);
 	struct tcgen05_cta *ctas[CTAS];
