@@ -7,9 +7,9 @@
  * of it. The rows P1 to P20 of the conformance table are the rules of PTX.
  *
  * The functions return 0 or a negative errno value of the table in <linux/accmem.h>. After an
- * error other than -EAGAIN and -EINTR accmem_last_error() names the rule that was broken. They
- * are thread-safe, except that the call that ends a CTA or a warp must be the last call
- * on it.
+ * error of a launch, alloc, dealloc or relinquish, other than -EAGAIN and -EINTR,
+ * accmem_last_error() names the rule that was broken. They are thread-safe, except that the
+ * call that ends a CTA or a warp must be the last call on it.
  */
 #ifndef TCGEN05_H
 #define TCGEN05_H

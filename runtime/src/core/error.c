@@ -39,17 +39,15 @@ void accmem_set_last_error(const char *format, ...)
 
 int accmem_fail(int error, const char *format, ...)
 {
+	char text[MESSAGE_SIZE];
 	va_list args;
-	int length;
 
 	if (error >= 0)
 		return error;
 	va_start(args, format);
-	length = vsnprintf(message, sizeof(message), format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (length >= 0 && length < MESSAGE_SIZE)
-		snprintf(message + length, sizeof(message) - length, ": %s",
-			 strerror(-error));
+	accmem_set_last_error("%s: %s", text, strerror(-error));
 	return error;
 }
 

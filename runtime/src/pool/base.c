@@ -38,17 +38,24 @@ void *accmem_pool_pointer(const struct accmem_pool *pool, uint64_t address)
 	return offset < pool->span ? pool->window + offset : NULL;
 }
 
-void accmem_pool_count_live(struct accmem_pool *pool, int64_t bytes)
+void accmem_pool_raise_peak(struct accmem_pool *pool, uint64_t live)
 {
-	int64_t live =
-		__atomic_add_fetch(&pool->live_bytes, bytes, __ATOMIC_RELAXED);
 	uint64_t peak = pool_load(&pool->peak_live_bytes);
 
-	while (live > 0 && (uint64_t)live > peak &&
+	while (live > peak &&
 	       !__atomic_compare_exchange_n(&pool->peak_live_bytes, &peak, live,
 					    true, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED))
 		;
+}
+
+void accmem_pool_count_live(struct accmem_pool *pool, int64_t bytes)
+{
+	int64_t live =
+		__atomic_add_fetch(&pool->live_bytes, bytes, __ATOMIC_RELAXED);
+
+	if (live > 0)
+		accmem_pool_raise_peak(pool, live);
 }
 
 void accmem_pool_count_reserved(struct accmem_pool *pool, int64_t bytes)

@@ -68,4 +68,7 @@ void accmem_pool_count_reserved(struct accmem_pool *pool, int64_t bytes);
 /* Add @bytes to the pool's count of allocated bytes. The caller needs no lock. */
 void accmem_pool_count_live(struct accmem_pool *pool, int64_t bytes);
 
+/* Raise the peak of the allocated bytes to @live at least. The caller needs no lock. */
+void accmem_pool_raise_peak(struct accmem_pool *pool, uint64_t live);
+
 #endif /* ACCMEM_RUNTIME_POOL_BASE_H */

@@ -35,10 +35,13 @@ static uint32_t head_of(const struct pool_heap *heap, uint32_t list)
 	return heap->lists->heads[list] - 1;
 }
 
-/* Atomic, because a lookup of an arbitrary pointer may read the entry. */
+/*
+ * Atomic, because a lookup of an arbitrary pointer may read the entry. Release, so that a
+ * lookup which reads a link as the length of a span finds the tag changed.
+ */
 static void set_link(struct pool_page *entry, uint32_t which, uint32_t page)
 {
-	__atomic_store_n(&entry->link[which], page, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->link[which], page, __ATOMIC_RELEASE);
 }
 
 static void list_insert(struct accmem_pool *pool, struct pool_heap *heap,

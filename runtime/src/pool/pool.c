@@ -351,8 +351,7 @@ void accmem_pool_get_stats(struct accmem_pool *pool,
 	*stats = pool->stats;
 	stats->pending_bytes = pool->pending_bytes;
 	add_caches(pool, stats);
-	if (pool_load(&pool->peak_live_bytes) < stats->live_bytes)
-		pool_store(&pool->peak_live_bytes, stats->live_bytes);
+	accmem_pool_raise_peak(pool, stats->live_bytes);
 	stats->peak_live_bytes = pool_load(&pool->peak_live_bytes);
 	pthread_mutex_unlock(&pool->lock);
 	stats->size = sizeof(*stats);

@@ -267,6 +267,20 @@ static void end_call(struct tcgen05_warp *warp, int state)
 	accmem_cancel_restore(state);
 }
 
+static int warp_fail(int error, const struct operands *operands)
+{
+	switch (operands->operation) {
+	case WARP_ALLOC:
+		return tcgen05_fail_columns(error, "alloc of a warp",
+					    operands->columns);
+	case WARP_DEALLOC:
+		return tcgen05_fail_columns(error, "dealloc of a warp",
+					    operands->columns);
+	default:
+		return tcgen05_fail(error, "relinquish of a warp");
+	}
+}
+
 static int collective(struct tcgen05_warp *warp, unsigned int lane,
 		      const struct operands *operands)
 {
@@ -286,7 +300,7 @@ static int collective(struct tcgen05_warp *warp, unsigned int lane,
 		ret = leave_round(warp);
 	}
 	end_call(warp, state);
-	return tcgen05_fail(ret, "a call of a warp");
+	return warp_fail(ret, operands);
 }
 
 int tcgen05_warp_alloc(struct tcgen05_warp *warp, unsigned int lane,
@@ -354,7 +368,7 @@ static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 		ret = leave_round(warp);
 	}
 	end_call(warp, state);
-	return tcgen05_fail(ret, "a call of a warp");
+	return warp_fail(ret, operands);
 }
 
 /* Index of the first active lane; 0 if no lane is active. */
