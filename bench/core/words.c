@@ -42,18 +42,15 @@ static u32 call(struct counted *c, const struct bench_workload *w,
 		.align = w->align,
 	};
 	union bench_block *block = &c->block[e->id];
+	int err;
 
 	count_begin();
 	if (e->granules) {
-		switch (accmem_buddy_alloc(&c->buddy, &req, &block->start)) {
-		case 0:
+		err = accmem_buddy_alloc(&c->buddy, &req, &block->start);
+		if (!err)
 			block->size = req.size;
-			break;
-		case -ENOMEM:
-			break;
-		default:
+		else if (err != -ENOMEM)
 			abort();
-		}
 	} else if (block->size) {
 		if (accmem_buddy_free(&c->buddy, block->start, block->size))
 			abort();

@@ -13,8 +13,6 @@
 #include "core/error.h"
 #include "core/request_error.h"
 
-#define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
-
 /* INFO of the memory of a kind, and the most bytes that one buffer may have. */
 static int info_of_kind(struct accmem_context *ctx, uint32_t kind,
 			struct accmem_info *info, uint64_t *most)
@@ -140,7 +138,8 @@ static bool is_invalid(const char *what, const struct accmem_alloc *req,
 				      " bytes: unknown flags %#" PRIx32,
 				      what, length,
 				      req->flags & ~ACCMEM_ALLOC_FLAGS);
-	else if ((req->flags & ROUNDING) == ACCMEM_ALLOC_TAIL32)
+	else if (req->flags & ACCMEM_ALLOC_TAIL32 &&
+		 !(req->flags & ACCMEM_ALLOC_ROUND32))
 		accmem_set_last_error("%s of %" PRIu64
 				      " bytes: TAIL32 without ROUND32",
 				      what, length);

@@ -388,7 +388,7 @@ static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req,
 	struct piece_plan w;
 	int ret;
 
-	if (!pool_request_is_valid(req))
+	if (pool_broken_rule(req))
 		return -EINVAL;
 	if (direct || !is_piece(pool, req))
 		return allocate_buffer(pool, req);
@@ -481,24 +481,6 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
 	return malloc_by_request(pool, length, SITE);
 }
 
-/* Allocate a buffer, which is no allocation of the pool, and free it. */
-static int allocate_and_free(struct accmem_pool *pool,
-			     struct accmem_pool_request *req)
-{
-	struct accmem_alloc alloc = { .flags = req->flags,
-				      .length = req->length,
-				      .page_policy = req->page_policy,
-				      .cache_mode = req->cache_mode,
-				      .carveout = req->carveout,
-				      .kind = req->kind,
-				      .deadline_ns = req->deadline_ns };
-	int ret = accmem_allocate_now(pool->ctx, &alloc);
-
-	if (!ret)
-		accmem_release_now(pool->ctx, alloc.address);
-	return ret;
-}
-
 /*
  * REALLOC does not wait. Let a buffer wait in its place, free the buffer, and try again
  * with what other contexts have freed, which they may have done even if the wait failed.
@@ -512,7 +494,7 @@ static int reallocate_after(struct accmem_pool *pool,
 
 	if (!others_may_help(pool, req))
 		return -ENOMEM;
-	waited = wait_a_moment(pool, req, allocate_and_free);
+	waited = wait_a_moment(pool, req, accmem_pool_direct_probe);
 	ret = accmem_pool_direct_reallocate(pool, pointer, length);
 	return ret == -ENOMEM && !waited ? -EAGAIN : ret;
 }

@@ -171,6 +171,17 @@ free_record:
 	return ret;
 }
 
+int accmem_pool_direct_probe(struct accmem_pool *pool,
+			     struct accmem_pool_request *req)
+{
+	struct accmem_alloc alloc;
+	int ret = call_alloc(pool, req, &alloc);
+
+	if (!ret)
+		accmem_release_now(pool->ctx, alloc.address);
+	return ret;
+}
+
 /* The record of an imported buffer. */
 static int describe_import(struct accmem_pool *pool, struct pool_direct *d,
 			   uint64_t address)

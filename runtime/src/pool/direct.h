@@ -15,6 +15,10 @@ int accmem_pool_direct_reallocate(struct accmem_pool *pool, void **pointer,
 				  size_t length);
 int accmem_pool_direct_lookup(struct accmem_pool *pool, const void *pointer,
 			      struct accmem_pool_block *block);
+
+/* Allocate a buffer, which is no allocation of the pool, and free it. */
+int accmem_pool_direct_probe(struct accmem_pool *pool,
+			     struct accmem_pool_request *req);
 int accmem_pool_direct_import(struct accmem_pool *pool, int fd, uint64_t offset,
 			      uint64_t length, struct accmem_pool_block *block);
 int accmem_pool_direct_map(struct accmem_pool *pool, const void *pointer);

@@ -8,33 +8,19 @@
 #include "pool/base.h"
 #include "pool/error.h"
 
-/* Return the rule that a request breaks, or NULL. */
-static const char *broken_rule(const struct accmem_pool_request *req)
-{
-	if (req->mapped > 1 || req->on_stream > 1 || req->exportable > 1)
-		return "mapped, on_stream and exportable are 0 or 1";
-	if (req->exportable && req->on_stream)
-		return "exportable and on_stream exclude each other";
-	if (req->on_stream && req->stream < 0)
-		return "on_stream without a stream";
-	if (!req->on_stream && req->stream)
-		return "a stream without on_stream";
-	if (req->flags & ACCMEM_ALLOC_FLAGS & ~POOL_ALLOC_FLAGS)
-		return "a flag of ALLOC that pools do not have";
-	return NULL;
-}
-
 int accmem_pool_fail(struct accmem_pool *pool,
 		     const struct accmem_pool_request *req, int error)
 {
-	const char *rule = error == -EINVAL ? broken_rule(req) : NULL;
+	const char *rule = pool_broken_rule(req);
 	const struct accmem_alloc asked = { .length = req->length,
 					    .alignment = req->alignment,
 					    .flags = req->flags,
 					    .kind = req->kind,
 					    .deadline_ns = req->deadline_ns };
 
-	if (rule) {
+	if (!rule && req->flags & ACCMEM_ALLOC_FLAGS & ~POOL_ALLOC_FLAGS)
+		rule = "a flag of ALLOC that pools do not have";
+	if (rule && error == -EINVAL) {
 		accmem_set_last_error("allocation of %" PRIu64 " bytes: %s",
 				      req->length, rule);
 		return error;

@@ -4,7 +4,7 @@
 #define ACCMEM_RUNTIME_POOL_ERROR_H
 
 #include <accmem_pool.h>
-#include <stdbool.h>
+#include <stddef.h>
 
 /* The flags of ALLOC that a request may have. */
 #define POOL_ALLOC_FLAGS                                                      \
@@ -14,12 +14,19 @@
 	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
 	 ACCMEM_ALLOC_CARVEOUT)
 
-/* Check the members that the driver does not read. */
-static inline bool pool_request_is_valid(const struct accmem_pool_request *req)
+/* Check the members that the driver does not read. Return the rule that is broken, or NULL. */
+static inline const char *
+pool_broken_rule(const struct accmem_pool_request *req)
 {
-	return req->mapped <= 1 && req->on_stream <= 1 &&
-	       req->exportable <= 1 && !(req->exportable && req->on_stream) &&
-	       (req->on_stream ? req->stream >= 0 : !req->stream);
+	if (req->mapped > 1 || req->on_stream > 1 || req->exportable > 1)
+		return "mapped, on_stream and exportable are 0 or 1";
+	if (req->exportable && req->on_stream)
+		return "exportable and on_stream exclude each other";
+	if (req->on_stream && req->stream < 0)
+		return "on_stream without a stream";
+	if (!req->on_stream && req->stream)
+		return "a stream without on_stream";
+	return NULL;
 }
 
 /* Set the last error of a request; returns @error. */

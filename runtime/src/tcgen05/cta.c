@@ -173,15 +173,15 @@ int tcgen05_fd(const struct tcgen05_cta *cta)
 int tcgen05_call_alloc(struct tcgen05_cta *cta, struct accmem_cta_alloc req)
 {
 	req.size = sizeof(req);
-	return tcgen05_fail_columns(call(cta, ACCMEM_IOC_CTA_ALLOC, &req),
-				    "alloc", req.columns);
+	return tcgen05_fail(call(cta, ACCMEM_IOC_CTA_ALLOC, &req),
+			    "alloc of %u columns", req.columns);
 }
 
 int tcgen05_call_dealloc(struct tcgen05_cta *cta, struct accmem_cta_dealloc req)
 {
 	req.size = sizeof(req);
-	return tcgen05_fail_columns(call(cta, ACCMEM_IOC_CTA_DEALLOC, &req),
-				    "dealloc", req.columns);
+	return tcgen05_fail(call(cta, ACCMEM_IOC_CTA_DEALLOC, &req),
+			    "dealloc of %u columns", req.columns);
 }
 
 int tcgen05_alloc(struct tcgen05_cta *cta, uint32_t *destination,

@@ -4,7 +4,9 @@
  * conformance table.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <accmem_pool.h>
@@ -51,17 +53,16 @@ static const char *text_of(int error)
 	return strerror(error);
 }
 
-int tcgen05_fail(int error, const char *what)
+int tcgen05_fail(int error, const char *format, ...)
 {
-	if (error && error != -EAGAIN && error != -EINTR)
-		accmem_set_last_error("%s: %s", what, text_of(-error));
-	return error;
-}
+	char call[64];
+	va_list args;
 
-int tcgen05_fail_columns(int error, const char *what, uint32_t columns)
-{
-	if (error && error != -EAGAIN && error != -EINTR)
-		accmem_set_last_error("%s of %u columns: %s", what, columns,
-				      text_of(-error));
+	if (!error || error == -EAGAIN || error == -EINTR)
+		return error;
+	va_start(args, format);
+	vsnprintf(call, sizeof(call), format, args);
+	va_end(args);
+	accmem_set_last_error("%s: %s", call, text_of(-error));
 	return error;
 }

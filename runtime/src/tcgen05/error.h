@@ -3,13 +3,11 @@
 #ifndef ACCMEM_RUNTIME_TCGEN05_ERROR_H
 #define ACCMEM_RUNTIME_TCGEN05_ERROR_H
 
-#include <stdint.h>
-
 /*
- * Set the last error of the call @what if @error is one: a negative errno value other than
- * -EAGAIN and -EINTR, which are ordinary results. Return @error.
+ * Set the last error of a call, which @format names, if @error is a negative errno value other
+ * than -EAGAIN and -EINTR, which are ordinary results. Return @error.
  */
-int tcgen05_fail(int error, const char *what);
-int tcgen05_fail_columns(int error, const char *what, uint32_t columns);
+int tcgen05_fail(int error, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif /* ACCMEM_RUNTIME_TCGEN05_ERROR_H */

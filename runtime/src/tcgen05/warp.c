@@ -271,11 +271,11 @@ static int warp_fail(int error, const struct operands *operands)
 {
 	switch (operands->operation) {
 	case WARP_ALLOC:
-		return tcgen05_fail_columns(error, "alloc of a warp",
-					    operands->columns);
+		return tcgen05_fail(error, "alloc of a warp of %u columns",
+				    operands->columns);
 	case WARP_DEALLOC:
-		return tcgen05_fail_columns(error, "dealloc of a warp",
-					    operands->columns);
+		return tcgen05_fail(error, "dealloc of a warp of %u columns",
+				    operands->columns);
 	default:
 		return tcgen05_fail(error, "relinquish of a warp");
 	}
