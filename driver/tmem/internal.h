@@ -142,17 +142,6 @@ static inline void accmem_tmem_unlock(struct accmem_tmem *tmem)
 		accmem_tmem_notify(tmem);
 }
 
-/* The same, but a work item notifies the CTAs: does not wait for those who watch them. */
-static inline void accmem_tmem_unlock_later(struct accmem_tmem *tmem)
-	__releases(&tmem->lock)
-{
-	bool notify = !list_empty(&tmem->notify);
-
-	spin_unlock(&tmem->lock);
-	if (unlikely(notify))
-		accmem_tmem_notify_later(tmem);
-}
-
 /* Return true if a queued or interrupted call has timed out. Needs the lock. */
 static inline bool accmem_cta_is_overdue(const struct accmem_cta *cta)
 {
@@ -187,7 +176,7 @@ static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
 	       cta->wait == ACCMEM_CTA_COMPLETED;
 }
 
-/* Return true if somebody polls the CTA. The lock is held. */
+/* Return true if the CTA has pollers. The lock is held. */
 static inline bool accmem_cta_is_watched(struct accmem_cta *cta)
 {
 	/* A later poll locks after it has joined the wait queue. */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Notifications: those who poll or read a CTA are woken, and its eventfd counts completions.
+ * Notifications of CTAs: pollers and readers are woken, and the eventfd counts completions.
  *
  * Any number of epoll instances may watch the file and the eventfd of a CTA, and each wake-up
- * walks all of them. So nobody is notified under accmem_tmem.lock: the CTA is put into the
+ * walks all instances. So no CTA is notified under accmem_tmem.lock: the CTA is put into the
  * list accmem_tmem.notify, and accmem_tmem_unlock() notifies it after the lock is dropped.
- * A call notifies what it has caused before it returns: NOTIFY_CALL_MAX CTAs are more than an
- * alloc or a dealloc can serve. A work item notifies the rest, what a caller leaves that is
- * being killed, and everything that a timeout or a revocation of the device causes.
+ * A call notifies the CTAs whose calls it has ended before it returns: NOTIFY_CALL_MAX CTAs are
+ * more than an alloc or a dealloc can serve. A work item notifies the rest, the CTAs that a
+ * killed caller leaves, and everything that a timeout or a revocation of the device causes.
  *
  * Locking: accmem_tmem.notify_mutex > accmem_tmem.lock. The mutex is held while one CTA is
- * notified. Who holds it can use the CTA's eventfd without accmem_tmem.lock.
+ * notified. The holder can use the CTA's eventfd without accmem_tmem.lock.
  */
 #include <linux/eventfd.h>
 #include <linux/mutex.h>
@@ -30,7 +30,7 @@ static void notify_add(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_notify() - notify those who wait for the completion of a CTA
+ * accmem_cta_notify() - notify the pollers, a reader and the eventfd of a completion
  * @cta: the CTA
  *
  * Context: tmem->lock is held. Does not sleep.
@@ -123,18 +123,20 @@ void accmem_tmem_notify(struct accmem_tmem *tmem)
 			return;
 		cond_resched();
 	}
-	accmem_tmem_notify_later(tmem);
+	queue_work(accmem_wq, &tmem->notify_work);
 }
 
 /**
- * accmem_tmem_notify_later() - have the CTAs that have events notified by a work item
+ * accmem_tmem_notify_later() - let a work item notify the CTAs that have events
  * @tmem: the Tensor Memory
  *
- * Context: Process context. Does not sleep.
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_tmem_notify_later(struct accmem_tmem *tmem)
 {
-	queue_work(accmem_wq, &tmem->notify_work);
+	lockdep_assert_held(&tmem->lock);
+	if (!list_empty(&tmem->notify))
+		queue_work(accmem_wq, &tmem->notify_work);
 }
 
 /* The works of other contexts run between two CTAs of one. */
@@ -144,7 +146,7 @@ static void notify_work(struct work_struct *work)
 		container_of(work, struct accmem_tmem, notify_work);
 
 	if (notify_next(tmem))
-		accmem_tmem_notify_later(tmem);
+		queue_work(accmem_wq, &tmem->notify_work);
 }
 
 /* Replace the eventfd of a CTA. The old one counts the completions that exist already. */

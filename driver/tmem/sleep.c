@@ -402,6 +402,7 @@ void accmem_cta_expired(struct work_struct *work)
 	}
 	accmem_tmem_wake(tmem);
 	accmem_cta_wake_poll(cta);
+	accmem_tmem_notify_later(tmem);
 out:
-	accmem_tmem_unlock_later(tmem);
+	spin_unlock(&tmem->lock);
 }

@@ -208,10 +208,12 @@ static void tmem_end(struct accmem_context *ctx, bool revoked)
 		return;
 	spin_lock(&tmem->lock);
 	tmem_reset(tmem, &holders, &columns);
-	if (revoked)
-		accmem_tmem_unlock_later(tmem);
-	else
+	if (revoked) {
+		accmem_tmem_notify_later(tmem);
+		spin_unlock(&tmem->lock);
+	} else {
 		accmem_tmem_unlock(tmem);
+	}
 	if (holders)
 		accmem_tmem_report_reset(tmem, holders, columns);
 	accmem_tmem_put_maps(tmem);
