@@ -16,6 +16,7 @@
 
 #include <linux/accmem_provider.h>
 #include <linux/device.h>
+#include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/numa.h>
@@ -23,6 +24,7 @@
 #include <linux/sizes.h>
 
 #include "backing/backing.h"
+#include "bar.h"
 #include "compat/compat.h"
 #include "core/carveout.h"
 #include "core/size_param.h"
@@ -206,6 +208,57 @@ err_message:
 
 ACCMEM_EXPORT(accmem_provider_add_range);
 
+static int provider_add_claimed(struct accmem_provider *provider,
+				struct pci_dev *pdev, int bar)
+{
+	const struct accmem_range range = {
+		.start = pci_resource_start(pdev, bar),
+		.size = pci_resource_len(pdev, bar),
+		.flags = ACCMEM_RANGE_CLAIMED | ACCMEM_RANGE_IO |
+			 ACCMEM_RANGE_PROBE,
+		.node = dev_to_node(&pdev->dev),
+		.pci = pdev,
+	};
+
+	return accmem_provider_add_range(provider, &range);
+}
+
+/**
+ * accmem_provider_add_bar() - add all memory behind a BAR of a PCI device
+ * @provider: the provider, not published yet
+ * @pdev: the PCI device, which stays on its bus until accmem_provider_unregister() returns
+ * @bar: number of the BAR, 0 to 5
+ *
+ * Enables the memory of the PCI device, claims the BAR, and does what
+ * accmem_provider_add_range() does, with %ACCMEM_RANGE_IO and %ACCMEM_RANGE_PROBE.
+ * accmem_provider_unregister() releases the BAR, also after a failure of this function. A
+ * driver that uses a part of the BAR by itself calls accmem_provider_add_range() with
+ * %ACCMEM_RANGE_CLAIMED instead.
+ *
+ * Context: Process context. May sleep.
+ *
+ * Return: 0; -EINVAL after a message for a BAR that is not memory, that has no address, or
+ * whose size is not a multiple of 2 MiB; -EBUSY if the BAR is claimed; -E2BIG for more than
+ * 8 BARs; -EOPNOTSUPP without CONFIG_PCI; the errors of accmem_provider_add_range() and of
+ * pci_enable_device_mem().
+ */
+int accmem_provider_add_bar(struct accmem_provider *provider,
+			    struct pci_dev *pdev, int bar)
+{
+	struct accmem_bars *bars = &provider->bars;
+	const char *why;
+	int err;
+
+	if (bars->nr == ARRAY_SIZE(bars->bar))
+		return -E2BIG;
+	err = accmem_bar_claim(bars, pdev, bar, &why);
+	if (why)
+		dev_err(provider->parent, "BAR %d: %s\n", bar, why);
+	return err ?: provider_add_claimed(provider, pdev, bar);
+}
+
+ACCMEM_EXPORT(accmem_provider_add_bar);
+
 /* Add host memory, as far as there are device addresses for it. */
 static int provider_add_host(struct accmem_device *dev)
 {
@@ -353,7 +406,8 @@ ACCMEM_EXPORT(accmem_provider_retire);
  * from /dev and sysfs. Programs keep their descriptors, buffers and VMAs of the device,
  * without access to the memory. The memory is freed when programs free their buffers, or
  * close the device and remove the VMAs. A range that accmem has claimed stays claimed until
- * then. The caller may still call accmem_unpin() and accmem_context_put().
+ * then. A BAR from accmem_provider_add_bar() is released when the function returns. The caller
+ * may still call accmem_unpin() and accmem_context_put().
  *
  * Context: Process context. The caller holds no mmap_lock, no dma_resv, and no lock that
  * an operation takes. Takes and releases provider->lock. May wait for a fence of the
@@ -362,33 +416,42 @@ ACCMEM_EXPORT(accmem_provider_retire);
 void accmem_provider_unregister(struct accmem_provider *provider)
 {
 	struct accmem_device *dev = to_device(provider);
+	struct accmem_bars bars = provider->bars;
 
 	mutex_lock(&provider->lock);
 	accmem_device_revoke(dev, true);
 	provider->parent = NULL;
 	mutex_unlock(&provider->lock);
 	accmem_device_remove(dev);
+	accmem_bars_release(&bars);
 }
 
 ACCMEM_EXPORT(accmem_provider_unregister);
 
 /**
- * accmem_context_from_file() - get the context of an open file of the device
+ * accmem_context_from_fd() - get the context of an open file of the device
  * @provider: the provider
- * @file: the file, to which the caller has a reference, as from fget()
+ * @fd: descriptor of the calling process
  *
  * The reference to the context does not keep the file open: after the program has closed
  * the device, accmem_pin() finds no buffers.
  *
- * Context: Process context, before accmem_provider_unregister(). Does not sleep.
+ * Context: Process context, before accmem_provider_unregister(). May sleep.
  *
- * Return: the context, which accmem_context_put() drops; -EBADF if @file is not an open
+ * Return: the context, which accmem_context_put() drops; -EBADF if @fd is not an open
  * /dev/accmemN of this provider.
  */
-struct accmem_context *
-accmem_context_from_file(struct accmem_provider *provider, struct file *file)
+struct accmem_context *accmem_context_from_fd(struct accmem_provider *provider,
+					      int fd)
 {
-	return accmem_device_context(to_device(provider), file);
+	struct accmem_context *ctx;
+	struct file *file = fget(fd);
+
+	if (!file)
+		return ERR_PTR(-EBADF);
+	ctx = accmem_device_context(to_device(provider), file);
+	fput(file);
+	return ctx;
 }
 
-ACCMEM_EXPORT(accmem_context_from_file);
+ACCMEM_EXPORT(accmem_context_from_fd);

@@ -18,7 +18,6 @@
 #include <linux/pci.h>
 #include <linux/pm.h>
 #include <linux/security.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "internal.h"
@@ -53,120 +52,30 @@ static int pci_choose_bar(struct pci_dev *pdev)
 	return best_prefetch >= 0 ? best_prefetch : best;
 }
 
-/* Return what is wrong with a BAR, or NULL. */
-static const char *pci_bar_fault(struct pci_dev *pdev, int bar)
-{
-	if (bar < 0 || bar >= PCI_STD_NUM_BARS)
-		return "there is no such BAR";
-	if (!pci_resource_len(pdev, bar) ||
-	    pci_resource_flags(pdev, bar) & IORESOURCE_UNSET)
-		return "the device has no such BAR, or the bridge above it has no room for it";
-	if (!(pci_resource_flags(pdev, bar) & IORESOURCE_MEM))
-		return "the BAR has ports, not memory";
-	if (!IS_ALIGNED(pci_resource_len(pdev, bar), SZ_2M))
-		return "the size is not a multiple of 2 MiB: perhaps the bridge has no room";
-	return NULL;
-}
-
-/* Return the BAR that has the memory; -EINVAL after a message. */
-static int pci_find_bar(struct pci_dev *pdev)
-{
-	int bar = READ_ONCE(pci_bar);
-	const char *fault;
-
-	if (bar < 0)
-		bar = pci_choose_bar(pdev);
-	fault = pci_bar_fault(pdev, bar);
-	if (!fault)
-		return bar;
-	dev_err(&pdev->dev, "BAR %d: %s\n", bar, fault);
-	return -EINVAL;
-}
-
-/* Register the memory, and return the provider or an ERR_PTR(). */
-static struct accmem_provider *pci_provide(struct pci_dev *pdev, int bar)
-{
-	const struct accmem_range range = {
-		.start = pci_resource_start(pdev, bar),
-		.size = pci_resource_len(pdev, bar),
-		.flags = ACCMEM_RANGE_CLAIMED | ACCMEM_RANGE_IO |
-			 ACCMEM_RANGE_PROBE,
-		.node = dev_to_node(&pdev->dev),
-		.pci = pdev,
-	};
-	struct accmem_provider *provider =
-		accmem_provider_create(&pdev->dev, NULL, NULL);
-	int err;
-
-	if (IS_ERR(provider))
-		return provider;
-	err = accmem_provider_add_range(provider, &range) ?:
-		      accmem_provider_publish(provider);
-	if (!err)
-		return provider;
-	accmem_provider_unregister(provider);
-	return ERR_PTR(err);
-}
-
 /**
  * struct accmem_pci - a PCI device with a provider
  * @provider: its provider
- * @bar: BAR with the memory
  * @config: the configuration, which the reset of an error loses
  */
 struct accmem_pci {
 	struct accmem_provider *provider;
-	int bar;
 	struct pci_saved_state *config;
 };
 
-static int pci_start(struct pci_dev *pdev, struct accmem_pci *pci)
+static int pci_provide(struct pci_dev *pdev, struct accmem_pci *pci)
 {
-	int err = pci_enable_device_mem(pdev);
+	int bar = READ_ONCE(pci_bar), err;
 
+	if (bar < 0)
+		bar = pci_choose_bar(pdev);
+	err = accmem_provider_add_bar(pci->provider, pdev, bar);
 	if (err)
 		return err;
-	err = pci_request_region(pdev, pci->bar, "accmem");
-	if (err)
-		goto err_disable;
 	pci_save_state(pdev);
 	pci->config = pci_store_saved_state(pdev);
-	err = -ENOMEM;
 	if (!pci->config)
-		goto err_release;
-	pci->provider = pci_provide(pdev, pci->bar);
-	err = PTR_ERR_OR_ZERO(pci->provider);
-	if (err)
-		goto err_free;
-	pci_set_drvdata(pdev, pci);
-	return 0;
-
-err_free:
-	kfree(pci->config);
-err_release:
-	pci_release_region(pdev, pci->bar);
-err_disable:
-	pci_disable_device(pdev);
-	return err;
-}
-
-static int pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
-{
-	struct accmem_pci *pci;
-	int bar, err;
-
-	/* Under lockdown root may not reach the BAR of any device. */
-	err = security_locked_down(LOCKDOWN_PCI_ACCESS);
-	if (err)
-		return err;
-	bar = pci_find_bar(pdev);
-	if (bar < 0)
-		return bar;
-	pci = devm_kzalloc(&pdev->dev, sizeof(*pci), GFP_KERNEL);
-	if (!pci)
 		return -ENOMEM;
-	pci->bar = bar;
-	return pci_start(pdev, pci);
+	return accmem_provider_publish(pci->provider);
 }
 
 static void pci_remove(struct pci_dev *pdev)
@@ -175,8 +84,28 @@ static void pci_remove(struct pci_dev *pdev)
 
 	accmem_provider_unregister(pci->provider);
 	kfree(pci->config);
-	pci_release_region(pdev, pci->bar);
-	pci_disable_device(pdev);
+}
+
+static int pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct accmem_pci *pci;
+	int err;
+
+	/* Under lockdown root may not reach the BAR of any device. */
+	err = security_locked_down(LOCKDOWN_PCI_ACCESS);
+	if (err)
+		return err;
+	pci = devm_kzalloc(&pdev->dev, sizeof(*pci), GFP_KERNEL);
+	if (!pci)
+		return -ENOMEM;
+	pci->provider = accmem_provider_create(&pdev->dev, NULL, NULL);
+	if (IS_ERR(pci->provider))
+		return PTR_ERR(pci->provider);
+	pci_set_drvdata(pdev, pci);
+	err = pci_provide(pdev, pci);
+	if (err)
+		pci_remove(pdev);
+	return err;
 }
 
 static struct accmem_provider *pci_provider(struct pci_dev *pdev)

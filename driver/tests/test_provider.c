@@ -15,7 +15,6 @@
 #include <linux/accmem_provider.h>
 #include <linux/delay.h>
 #include <linux/dma-fence.h>
-#include <linux/file.h>
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -179,19 +178,6 @@ static struct accmem_part parts[PARTS_MAX];
 static unsigned int nr_parts;
 static struct job *pin_job;
 
-/* Return the context of the caller's descriptor @fd, with a reference. */
-static struct accmem_context *pin_context(int fd)
-{
-	struct file *file = fget(fd);
-	struct accmem_context *ctx;
-
-	if (!file)
-		return ERR_PTR(-EBADF);
-	ctx = accmem_context_from_file(provider, file);
-	fput(file);
-	return ctx;
-}
-
 /* Read pairs of an address and a size. Return their number. */
 static int parts_read(const char *text)
 {
@@ -217,7 +203,7 @@ static int pin_set(const char *text, const struct kernel_param *kp)
 		return -EINVAL;
 	if (!provider || pins)
 		return -EBUSY;
-	ctx = pin_context(fd);
+	ctx = accmem_context_from_fd(provider, fd);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	nr_parts = parts_read(text + length);
@@ -365,7 +351,7 @@ static int pins_set(const char *text, const struct kernel_param *kp)
 	if (!provider)
 		return -ENODEV;
 	run.fenced = fenced;
-	run.ctx = pin_context(fd);
+	run.ctx = accmem_context_from_fd(provider, fd);
 	if (IS_ERR(run.ctx))
 		return PTR_ERR(run.ctx);
 	err = pins_run_on(&run, address, size);

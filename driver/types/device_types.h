@@ -26,16 +26,39 @@
 #include "types/waiters_types.h"
 
 struct dentry;
+struct pci_dev;
+
+/**
+ * struct accmem_bar - a BAR that accmem has claimed for a provider
+ * @pdev: PCI device, with a reference; its memory is enabled
+ * @number: number of the BAR
+ */
+struct accmem_bar {
+	struct pci_dev *pdev;
+	int number;
+};
+
+/**
+ * struct accmem_bars - the BARs that accmem has claimed for a provider
+ * @nr: number of BARs
+ * @bar: BARs
+ */
+struct accmem_bars {
+	unsigned int nr;
+	struct accmem_bar bar[ACCMEM_MAX_CARVEOUTS];
+};
 
 /**
  * struct accmem_provider - a device, as the provider sees it
  * @parent: device that the memory belongs to; NULL after unregistration
  * @published: accmem_provider_publish() was called for a device with a range
+ * @bars: BARs that accmem_provider_unregister() releases
  * @lock: held while the device is published, revoked, resumed and unregistered
  */
 struct accmem_provider {
 	struct device *parent;
 	bool published;
+	struct accmem_bars bars;
 	struct mutex lock; /* published, and revocations */
 };
 

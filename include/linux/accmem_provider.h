@@ -3,9 +3,10 @@
  * Providers: the drivers of devices whose memory accmem manages.
  *
  * A provider registers the memory of a device: accmem_provider_create(), then
- * accmem_provider_add_range() for each range, then accmem_provider_publish(). Programs can
- * then open /dev/accmemN. accmem_provider_unregister() takes the memory back at any time,
- * and waits for no program. Documentation/driver-api/provider.rst explains the interface;
+ * accmem_provider_add_range() or accmem_provider_add_bar() for each range, then
+ * accmem_provider_publish(). Programs can then open /dev/accmemN.
+ * accmem_provider_unregister() takes the memory back at any time, and waits for no program.
+ * Documentation/driver-api/provider.rst explains the interface;
  * Documentation/tutorials/provider.rst is the tutorial. The functions are described where
  * they are defined: driver/provider.c, driver/export/pin.c, and driver/vm/context.c for
  * accmem_context_put().
@@ -26,7 +27,6 @@ struct accmem_pins;
 struct accmem_provider;
 struct device;
 struct dma_fence;
-struct file;
 struct module;
 struct pci_dev;
 
@@ -43,8 +43,8 @@ struct pci_dev;
  *	map the range write-back in folios of 2 MiB. The range must be memory that the host
  *	may cache. Without this flag programs map frames, in any cache mode, and mappings
  *	cannot be pinned.
- * @ACCMEM_RANGE_CLAIMED: the provider has claimed the range, for example with
- *	pci_request_region(), and releases the range after accmem_provider_unregister(). Only
+ * @ACCMEM_RANGE_CLAIMED: the provider has claimed the range, for example a BAR of which it
+ *	uses a part by itself, and releases the range after accmem_provider_unregister(). Only
  *	with ACCMEM_RANGE_IO. Without this flag accmem claims the range. All of the range
  *	must then be marked as reserved (IORES_DESC_RESERVED or IORES_DESC_SOFT_RESERVED) in
  *	the resource tree, but see ACCMEM_RANGE_DESCRIBED.
@@ -147,6 +147,8 @@ accmem_provider_create(struct device *parent,
 		       const struct accmem_provider_ops *ops, void *priv);
 int accmem_provider_add_range(struct accmem_provider *provider,
 			      const struct accmem_range *range);
+int accmem_provider_add_bar(struct accmem_provider *provider,
+			    struct pci_dev *pdev, int bar);
 int accmem_provider_publish(struct accmem_provider *provider);
 unsigned int accmem_provider_revoke(struct accmem_provider *provider,
 				    enum accmem_revoke_why why);
@@ -155,8 +157,8 @@ int accmem_provider_retire(struct accmem_provider *provider, unsigned int range,
 			   u64 offset, u64 size);
 void accmem_provider_unregister(struct accmem_provider *provider);
 
-struct accmem_context *
-accmem_context_from_file(struct accmem_provider *provider, struct file *file);
+struct accmem_context *accmem_context_from_fd(struct accmem_provider *provider,
+					      int fd);
 void accmem_context_put(struct accmem_context *ctx);
 struct accmem_pins *accmem_pin(struct accmem_context *ctx,
 			       struct accmem_part *parts, unsigned int nr);

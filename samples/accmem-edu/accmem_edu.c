@@ -5,27 +5,22 @@
  *
  * The engine moves up to 2 KiB between the bus and a buffer of its own. A move takes 100 ms
  * and ends with an interrupt. A copy consists of two moves for each 2 KiB: from the source
- * to the buffer, and from the buffer to the target. Programs copy their memory by
- * ACCMEM_EDU_COPY. accmem uses the engine to clear and to copy up to 8 KiB. A workqueue
- * executes the jobs in order.
+ * to the buffer, and from the buffer to the target. A job has up to 8 KiB: a copy for a
+ * program (ACCMEM_EDU_COPY), or a clear or a copy for accmem. A workqueue executes the jobs
+ * in order.
  *
- * Locking: edu.users guards edu.provider. An ioctl holds it while it uses the provider, and
- * probe and remove hold it while they change edu.provider.
+ * Locking: edu.users guards edu.provider.
  */
 #include <linux/accmem_provider.h>
 #include <linux/completion.h>
 #include <linux/dma-fence.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/iopoll.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/numa.h>
 #include <linux/pci.h>
-#include <linux/slab.h>
 #include <linux/sync_file.h>
-#include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
 #include "accmem_edu.h"
@@ -42,7 +37,6 @@
 #define EDU_DMA_OUT 0x7 /* the same, to the bus */
 #define EDU_BUFFER 0x40000
 #define EDU_PART 2048u /* bytes of one move */
-#define EDU_SMALL 8192u /* most bytes of a clear or a copy for accmem */
 #define EDU_PATIENCE (10 * HZ) /* for a move */
 
 /* A copy between bus addresses. @step: distance of two parts of the source; 0: the same */
@@ -50,21 +44,18 @@ struct edu_job {
 	struct dma_fence fence;
 	spinlock_t lock; /* of the fence */
 	struct work_struct work;
-	u64 to;
-	u64 from;
-	u64 left;
-	u64 step;
+	u64 to, from, left, step;
 };
 
 static struct {
 	struct mutex users; /* guards provider */
+	struct accmem_provider *provider;
 	struct workqueue_struct *jobs;
 	struct completion moved; /* completed by the interrupt */
 	bool dead; /* the driver is being unbound, or the device does not answer */
 	void __iomem *regs;
-	struct pci_dev *memory;
-	struct accmem_provider *provider;
 	dma_addr_t start; /* of the memory, as the engine sees it */
+	u64 size; /* of the memory; 0: not mapped */
 	dma_addr_t zeros; /* EDU_PART zero bytes, the source of a clear */
 } edu = {
 	.users = __MUTEX_INITIALIZER(edu.users),
@@ -101,11 +92,8 @@ static const struct dma_fence_ops edu_fence_ops = {
 
 static irqreturn_t edu_interrupt(int irq, void *arg)
 {
-	u32 status = readl(edu.regs + EDU_INTERRUPT_STATUS);
-
-	if (!status)
-		return IRQ_NONE;
-	writel(status, edu.regs + EDU_INTERRUPT_ACK);
+	writel(readl(edu.regs + EDU_INTERRUPT_STATUS),
+	       edu.regs + EDU_INTERRUPT_ACK);
 	complete(&edu.moved);
 	return IRQ_HANDLED;
 }
@@ -148,8 +136,11 @@ static void edu_work(struct work_struct *work)
 /* Queue a copy between bus addresses. Return its fence, with a reference. */
 static struct dma_fence *edu_copy(u64 to, u64 from, u64 size, u64 step)
 {
-	struct edu_job *job = kzalloc(sizeof(*job), GFP_KERNEL);
+	struct edu_job *job;
 
+	if (size > ACCMEM_EDU_MAX)
+		return ERR_PTR(-EOPNOTSUPP);
+	job = kzalloc(sizeof(*job), GFP_KERNEL);
 	if (!job)
 		return ERR_PTR(-ENOMEM);
 	__module_get(THIS_MODULE);
@@ -169,8 +160,6 @@ static struct dma_fence *edu_copy(u64 to, u64 from, u64 size, u64 step)
 static struct dma_fence *edu_op_clear(void *priv, unsigned int range,
 				      u64 offset, u64 size)
 {
-	if (size > EDU_SMALL)
-		return ERR_PTR(-EOPNOTSUPP);
 	return edu_copy(edu.start + offset, edu.zeros, size, 0);
 }
 
@@ -178,8 +167,6 @@ static struct dma_fence *edu_op_copy(void *priv, unsigned int to, u64 to_offset,
 				     unsigned int from, u64 from_offset,
 				     u64 size)
 {
-	if (size > EDU_SMALL)
-		return ERR_PTR(-EOPNOTSUPP);
 	return edu_copy(edu.start + to_offset, edu.start + from_offset, size,
 			EDU_PART);
 }
@@ -197,10 +184,9 @@ static struct dma_fence *edu_copy_pinned(struct accmem_context *ctx,
 		{ .address = req->to, .size = req->size, .write = true },
 		{ .address = req->from, .size = req->size },
 	};
-	struct accmem_pins *pins;
+	struct accmem_pins *pins = accmem_pin(ctx, parts, ARRAY_SIZE(parts));
 	struct dma_fence *fence;
 
-	pins = accmem_pin(ctx, parts, ARRAY_SIZE(parts));
 	if (IS_ERR(pins))
 		return ERR_CAST(pins);
 	fence = edu_copy(edu.start + parts[0].offset,
@@ -212,58 +198,46 @@ static struct dma_fence *edu_copy_pinned(struct accmem_context *ctx,
 static struct dma_fence *edu_copy_for(const struct accmem_edu_copy *req)
 {
 	struct accmem_context *ctx = ERR_PTR(-ENODEV);
-	struct file *file = fget(req->memory);
 	struct dma_fence *fence;
 
-	if (!file)
-		return ERR_PTR(-EBADF);
 	mutex_lock(&edu.users);
 	if (edu.provider)
-		ctx = accmem_context_from_file(edu.provider, file);
-	if (IS_ERR(ctx)) {
-		fence = ERR_CAST(ctx);
-	} else {
-		fence = edu_copy_pinned(ctx, req);
+		ctx = accmem_context_from_fd(edu.provider, req->memory);
+	fence = IS_ERR(ctx) ? ERR_CAST(ctx) : edu_copy_pinned(ctx, req);
+	if (!IS_ERR(ctx))
 		accmem_context_put(ctx);
-	}
 	mutex_unlock(&edu.users);
-	fput(file);
 	return fence;
 }
 
 static long edu_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct accmem_edu_copy __user *user = (void __user *)arg;
+	struct sync_file *sync = NULL;
 	struct accmem_edu_copy req;
 	struct dma_fence *fence;
-	struct sync_file *sync;
+	int fd;
 
 	if (cmd != ACCMEM_EDU_COPY)
 		return -ENOTTY;
-	if (copy_from_user(&req, user, sizeof(req)))
+	if (copy_from_user(&req, (void __user *)arg, sizeof(req)))
 		return -EFAULT;
 	if (!req.size || req.size > ACCMEM_EDU_MAX ||
 	    !IS_ALIGNED(req.to | req.from | req.size, 8))
 		return -EINVAL;
-	req.fence = get_unused_fd_flags(O_CLOEXEC);
-	if (req.fence < 0)
-		return req.fence;
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
 	fence = edu_copy_for(&req);
-	if (IS_ERR(fence)) {
-		put_unused_fd(req.fence);
-		return PTR_ERR(fence);
+	if (!IS_ERR(fence)) {
+		sync = sync_file_create(fence);
+		dma_fence_put(fence);
 	}
-	sync = sync_file_create(fence);
-	dma_fence_put(fence);
-	if (!sync || put_user(req.fence, &user->fence)) {
-		put_unused_fd(req.fence);
-		if (!sync)
-			return -ENOMEM;
-		fput(sync->file);
-		return -EFAULT;
+	if (!sync) {
+		put_unused_fd(fd);
+		return IS_ERR(fence) ? PTR_ERR(fence) : -ENOMEM;
 	}
-	fd_install(req.fence, sync->file);
-	return 0;
+	fd_install(fd, sync->file);
+	return fd;
 }
 
 static const struct file_operations edu_fops = {
@@ -279,150 +253,103 @@ static struct miscdevice edu_misc = {
 	.mode = 0600,
 };
 
-static void edu_put_memory(void *unused)
+static void edu_set_provider(struct accmem_provider *provider)
 {
-	pci_release_region(edu.memory, 2);
-	pci_disable_device(edu.memory);
-	pci_dev_put(edu.memory);
-	edu.memory = NULL;
-}
-
-/* Find the memory, and claim its BAR. */
-static int edu_get_memory(struct pci_dev *engine)
-{
-	int err;
-
-	edu.memory = pci_get_device(0x1af4, 0x1110, NULL);
-	if (!edu.memory)
-		return -ENODEV;
-	err = pci_enable_device_mem(edu.memory);
-	if (err)
-		goto err_put;
-	err = pci_request_region(edu.memory, 2, "accmem-edu");
-	if (!err)
-		return devm_add_action_or_reset(&engine->dev, edu_put_memory,
-						NULL);
-	pci_disable_device(edu.memory);
-err_put:
-	pci_dev_put(edu.memory);
-	edu.memory = NULL;
-	return err;
-}
-
-static void edu_unmap(void *engine)
-{
-	struct device *dev = engine;
-
-	dma_unmap_resource(dev, edu.start, pci_resource_len(edu.memory, 2),
-			   DMA_BIDIRECTIONAL, 0);
-}
-
-/* Map the memory for the engine. */
-static int edu_map(struct device *dev)
-{
-	edu.start = dma_map_resource(dev, pci_resource_start(edu.memory, 2),
-				     pci_resource_len(edu.memory, 2),
-				     DMA_BIDIRECTIONAL, 0);
-	if (dma_mapping_error(dev, edu.start))
-		return -EIO;
-	return devm_add_action_or_reset(dev, edu_unmap, dev);
-}
-
-/*
- * End all jobs. No job is queued from here on, since edu.provider is NULL and accmem does not
- * call the operations any more. A move in progress cannot reach memory without bus mastering.
- * Wait for its end: else it would go on when another driver enables bus mastering.
- */
-static void edu_stop(void *engine)
-{
-	u32 command;
-
-	pci_clear_master(engine);
-	WRITE_ONCE(edu.dead, true);
-	complete_all(&edu.moved);
-	destroy_workqueue(edu.jobs);
-	readl_poll_timeout(edu.regs + EDU_DMA_COMMAND, command,
-			   !(command & EDU_DMA_START), USEC_PER_MSEC,
-			   200 * USEC_PER_MSEC);
-}
-
-static int edu_start(struct pci_dev *engine)
-{
-	int err = pci_alloc_irq_vectors(engine, 1, 1, PCI_IRQ_MSI);
-
-	if (err < 0)
-		return err;
-	err = devm_request_irq(&engine->dev, pci_irq_vector(engine, 0),
-			       edu_interrupt, 0, "accmem-edu", &edu);
-	if (err)
-		return err;
-	edu.dead = false;
-	reinit_completion(&edu.moved);
-	edu.jobs = alloc_ordered_workqueue("accmem-edu", 0);
-	if (!edu.jobs)
-		return -ENOMEM;
-	pci_set_master(engine);
-	return devm_add_action_or_reset(&engine->dev, edu_stop, engine);
-}
-
-static int edu_get_engine(struct pci_dev *engine)
-{
-	int err = pcim_enable_device(engine) ?:
-			  dma_set_mask_and_coherent(&engine->dev,
-						    DMA_BIT_MASK(64));
-
-	if (err)
-		return err;
-	edu.regs = pcim_iomap(engine, 0, 0);
-	if (!edu.regs || !dmam_alloc_coherent(&engine->dev, EDU_PART,
-					      &edu.zeros, GFP_KERNEL))
-		return -ENOMEM;
-	return edu_map(&engine->dev) ?: edu_start(engine);
-}
-
-static void edu_unprovide(void *provider)
-{
-	mutex_lock(&edu.users);
-	edu.provider = NULL;
-	mutex_unlock(&edu.users);
-	accmem_provider_unregister(provider);
-}
-
-/* Give accmem the memory of the device beside the engine. */
-static int edu_provide(struct pci_dev *engine)
-{
-	const struct accmem_range range = {
-		.start = pci_resource_start(edu.memory, 2),
-		.size = pci_resource_len(edu.memory, 2),
-		.flags = ACCMEM_RANGE_IO | ACCMEM_RANGE_CLAIMED |
-			 ACCMEM_RANGE_PROBE,
-		.node = NUMA_NO_NODE,
-		.pci = edu.memory,
-	};
-	struct accmem_provider *provider;
-	int err;
-
-	provider = accmem_provider_create(&engine->dev, &edu_ops, NULL);
-	if (IS_ERR(provider))
-		return PTR_ERR(provider);
 	mutex_lock(&edu.users);
 	edu.provider = provider;
 	mutex_unlock(&edu.users);
-	err = devm_add_action_or_reset(&engine->dev, edu_unprovide, provider);
-	if (err)
-		return err;
-	return accmem_provider_add_range(provider, &range) ?:
+}
+
+/*
+ * End all jobs, and give up the memory. A move in progress cannot reach memory without bus
+ * mastering. Wait for its end: else it would go on when another driver enables bus mastering.
+ */
+static void edu_stop(void *data)
+{
+	struct accmem_provider *provider = edu.provider;
+	struct device *engine = data;
+	u32 command;
+
+	edu_set_provider(NULL);
+	pci_clear_master(to_pci_dev(engine));
+	WRITE_ONCE(edu.dead, true);
+	complete_all(&edu.moved);
+	accmem_provider_unregister(provider);
+	destroy_workqueue(edu.jobs);
+	edu.jobs = NULL;
+	readl_poll_timeout(edu.regs + EDU_DMA_COMMAND, command,
+			   !(command & EDU_DMA_START), USEC_PER_MSEC,
+			   200 * USEC_PER_MSEC);
+	if (edu.size)
+		dma_unmap_resource(engine, edu.start, edu.size,
+				   DMA_BIDIRECTIONAL, 0);
+	edu.size = 0;
+}
+
+/* Give accmem the memory beside the engine, and map the memory for the engine. */
+static int edu_add_memory(struct device *engine)
+{
+	struct pci_dev *memory = pci_get_device(0x1af4, 0x1110, NULL);
+	int err = -ENODEV;
+
+	if (memory)
+		err = accmem_provider_add_bar(edu.provider, memory, 2);
+	if (!err) {
+		edu.start = dma_map_resource(engine,
+					     pci_resource_start(memory, 2),
+					     pci_resource_len(memory, 2),
+					     DMA_BIDIRECTIONAL, 0);
+		err = dma_mapping_error(engine, edu.start);
+	}
+	if (!err)
+		edu.size = pci_resource_len(memory, 2);
+	pci_dev_put(memory);
+	return err;
+}
+
+static int edu_start(struct device *engine)
+{
+	struct accmem_provider *provider;
+
+	edu.jobs = alloc_ordered_workqueue("accmem-edu", 0);
+	if (!edu.jobs)
+		return -ENOMEM;
+	provider = accmem_provider_create(engine, &edu_ops, NULL);
+	if (IS_ERR(provider)) {
+		destroy_workqueue(edu.jobs);
+		edu.jobs = NULL;
+		return PTR_ERR(provider);
+	}
+	edu.dead = false;
+	reinit_completion(&edu.moved);
+	edu_set_provider(provider);
+	pci_set_master(to_pci_dev(engine));
+	return devm_add_action_or_reset(engine, edu_stop, engine) ?:
+		       edu_add_memory(engine)			  ?:
 		       accmem_provider_publish(provider);
 }
 
 /* Unbind releases the resources of the steps in the reverse order (devm). */
 static int edu_probe(struct pci_dev *engine, const struct pci_device_id *id)
 {
-	if (edu.memory)
+	int err;
+
+	if (edu.jobs)
 		return -EBUSY;
-	return edu_get_memory(engine)	      ?:
-		       edu_get_engine(engine) ?:
-						edu_provide(engine);
+	err = pcim_enable_device(engine) ?:
+		      dma_set_mask_and_coherent(&engine->dev, DMA_BIT_MASK(64));
+	if (err)
+		return err;
+	edu.regs = pcim_iomap(engine, 0, 0);
+	if (!edu.regs || !dmam_alloc_coherent(&engine->dev, EDU_PART,
+					      &edu.zeros, GFP_KERNEL))
+		return -ENOMEM;
+	err = pci_alloc_irq_vectors(engine, 1, 1, PCI_IRQ_MSI);
+	if (err < 0)
+		return err;
+	err = devm_request_irq(&engine->dev, pci_irq_vector(engine, 0),
+			       edu_interrupt, 0, "accmem-edu", &edu);
+	return err ?: edu_start(&engine->dev);
 }
 
 static const struct pci_device_id edu_ids[] = {
@@ -439,9 +366,8 @@ static struct pci_driver edu_driver = {
 
 static int __init edu_init(void)
 {
-	int err;
+	int err = misc_register(&edu_misc);
 
-	err = misc_register(&edu_misc);
 	if (err)
 		return err;
 	err = pci_register_driver(&edu_driver);

@@ -14,25 +14,24 @@
 /**
  * struct accmem_edu_copy - let the engine copy memory of the caller
  * @memory: in: descriptor of /dev/accmemN
- * @fence: out: descriptor of a sync_file that signals when the bytes are copied
+ * @size: in: bytes, a multiple of 8, at most ACCMEM_EDU_MAX
  * @to: in: device address of the destination, a multiple of 8
  * @from: in: device address of the source, a multiple of 8
- * @size: in: bytes, a multiple of 8, at most ACCMEM_EDU_MAX
  *
- * Both parts stay valid until the fence signals, also if the caller frees them. The fence has
- * the error EIO if the device fails or its driver is unbound.
+ * The call returns the descriptor of a sync_file that signals when the bytes are copied. Both
+ * parts stay valid until then, also if the caller frees them. The sync_file has the error EIO
+ * if the device fails or its driver is unbound.
  *
  * Errors: EINVAL, EBADF; those of accmem_pin(); ENODEV, EMFILE, ENOMEM, EFAULT.
  */
 struct accmem_edu_copy {
 	__s32 memory;
-	__s32 fence;
+	__u32 size;
 	__u64 to;
 	__u64 from;
-	__u64 size;
 };
 
-#define ACCMEM_EDU_MAX 65536
-#define ACCMEM_EDU_COPY _IOWR('e', 0, struct accmem_edu_copy)
+#define ACCMEM_EDU_MAX 8192
+#define ACCMEM_EDU_COPY _IOW('e', 0, struct accmem_edu_copy)
 
 #endif /* ACCMEM_EDU_H */

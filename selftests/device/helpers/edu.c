@@ -37,13 +37,14 @@ FIXTURE_TEARDOWN(edu)
 }
 
 /* a fence of the copy, or -errno */
-static int copy(int engine, int fd, uint64_t to, uint64_t from, uint64_t size)
+static int copy(int engine, int fd, uint64_t to, uint64_t from, uint32_t size)
 {
 	struct accmem_edu_copy req = {
-		.memory = fd, .to = to, .from = from, .size = size
+		.memory = fd, .size = size, .to = to, .from = from
 	};
+	int fence = ioctl(engine, ACCMEM_EDU_COPY, &req);
 
-	return ioctl(engine, ACCMEM_EDU_COPY, &req) ? -errno : req.fence;
+	return fence < 0 ? -errno : fence;
 }
 
 static bool signals(int fence)
@@ -118,7 +119,7 @@ TEST_F(edu, refused)
 	EXPECT_EQ(-EBADF, copy(self->engine, -1, to, from, 8));
 	EXPECT_EQ(-EBADF, copy(self->engine, self->engine, to, from, 8));
 	EXPECT_EQ(-ENOENT, copy(self->engine, other, to, from, 8));
-	EXPECT_EQ(-ERANGE, copy(self->engine, self->fd, to, from, SIZE + 8));
+	EXPECT_EQ(-ERANGE, copy(self->engine, self->fd, to + 8, from, SIZE));
 	EXPECT_EQ(-1, ioctl(self->engine, ACCMEM_EDU_COPY, NULL));
 	EXPECT_EQ(EFAULT, errno);
 	close(other);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * BARs that accmem claims on behalf of a provider.
+ */
+#ifndef ACCMEM_BAR_H
+#define ACCMEM_BAR_H
+
+#include "types/device_types.h"
+
+#ifdef CONFIG_PCI
+int accmem_bar_claim(struct accmem_bars *bars, struct pci_dev *pdev, int bar,
+		     const char **why);
+void accmem_bars_release(const struct accmem_bars *bars);
+#else
+static inline int accmem_bar_claim(struct accmem_bars *bars,
+				   struct pci_dev *pdev, int bar,
+				   const char **why)
+{
+	*why = NULL;
+	return -EOPNOTSUPP;
+}
+
+static inline void accmem_bars_release(const struct accmem_bars *bars)
+{
+}
+#endif
+
+#endif /* ACCMEM_BAR_H */
