@@ -282,6 +282,20 @@ def map_shows_owners(name):
 
 
 @test
+def map_shows_states(name):
+    with held("open", "/dev/" + name, 8 * MIB), held("detached", "/dev/" + name, 6 * MIB), \
+            held("pending", "/dev/" + name, 4 * MIB):
+        lines = accmem("map", "--states", name, columns=80).splitlines()
+        cells = "".join(l.split()[1] for l in lines if re.match(r" *(0x[0-9a-f]+|0) ", l))
+        size = int(read(f"{CLASS}/{name}/capacity")) // len(cells)
+        for letter, held_bytes in ("#", 8 * MIB), ("d", 6 * MIB), ("p", 4 * MIB):
+            need(abs(cells.count(letter) - held_bytes // size) <= 2, letter, lines)
+        same(set(cells), set("#dp."), "letters")
+    accmem("map", "--states", "--svg", status=2)
+    idle(name)
+
+
+@test
 def map_draws_svg(name):
     with held("open", "/dev/" + name, 8 * MIB) as one, held("pending", "/dev/" + name, 6 * MIB):
         svg = xml.etree.ElementTree.fromstring(accmem("map", "--svg", name))

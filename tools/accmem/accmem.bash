@@ -41,7 +41,7 @@ _accmem_words()
 	who:*) echo "--json --watch --help" && pgrep . ;;
 	tmem:*) echo "--json --watch --help" && _accmem_devices ;;
 	top:*) echo "--watch= --help" ;;
-	map:*) echo "--owners --svg --watch --help" && _accmem_devices ;;
+	map:*) echo "--owners --states --svg --watch --help" && _accmem_devices ;;
 	limits:*) echo "--json --watch --help" && _accmem_limits ;;
 	devices:2) echo "add remove --json --watch --help" ;;
 	devices:3) [ "${COMP_WORDS[2]}" != add ] || echo "emulated phys" ;;&

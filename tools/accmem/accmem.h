@@ -306,6 +306,7 @@ void table_free(struct table *t);
 /* bar.c: a bar of the bytes by state */
 void bar_print(const uint64_t value[NR_VALUES], int width);
 void bar_legend(const uint64_t value[NR_VALUES], int indent);
+char bar_letter(enum run_state state, enum color *color);
 
 /* json.c */
 struct json_object;
@@ -331,6 +332,7 @@ struct options {
 	double watch; /* seconds between two outputs, 0: one output */
 	bool force;
 	bool owners;
+	bool states;
 	bool svg;
 	bool report;
 };

@@ -9,15 +9,15 @@
 
 static const struct {
 	enum value value;
-	const char *name;
+	enum run_state state;
 	char letter;
 	enum color color;
 } states[] = {
-	{ LIVE, "live", '#', GREEN },
-	{ DETACHED, "detached", 'd', CYAN },
-	{ PENDING, "pending", 'p', YELLOW },
-	{ QUARANTINED, "quarantined", 'q', MAGENTA },
-	{ RETIRED, "retired", 'x', RED },
+	{ LIVE, RUN_LIVE, '#', GREEN },
+	{ DETACHED, RUN_DETACHED, 'd', CYAN },
+	{ PENDING, RUN_PENDING, 'p', YELLOW },
+	{ QUARANTINED, RUN_QUARANTINED, 'q', MAGENTA },
+	{ RETIRED, RUN_RETIRED, 'x', RED },
 };
 
 #define NR_STATES (sizeof(states) / sizeof(*states))
@@ -79,6 +79,21 @@ void bar_print(const uint64_t value[NR_VALUES], int width)
 	putchar(']');
 }
 
+/* The letter of a state, and its color. Free and cached memory have the same letter. */
+char bar_letter(enum run_state state, enum color *color)
+{
+	size_t i;
+
+	for (i = 0; i < NR_STATES; i++) {
+		if (states[i].state == state) {
+			*color = states[i].color;
+			return states[i].letter;
+		}
+	}
+	*color = PLAIN;
+	return '.';
+}
+
 /* Print a letter with its meaning, on the next line if this line has no room for both. */
 static void legend_add(int *column, int indent, char letter, enum color color,
 		       const char *name, uint64_t bytes)
@@ -108,7 +123,7 @@ void bar_legend(const uint64_t value[NR_VALUES], int indent)
 	for (i = 0; states_known(value) && i < NR_STATES; i++) {
 		if (value[states[i].value])
 			legend_add(&column, indent, states[i].letter,
-				   states[i].color, states[i].name,
+				   states[i].color, run_names[states[i].state],
 				   value[states[i].value]);
 	}
 	legend_add(&column, indent, '.', PLAIN, "free", value[FREE]);

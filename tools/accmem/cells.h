@@ -34,7 +34,7 @@ char *owner_text(const struct picture *p, const struct owner *o);
 unsigned int picture_carveouts(const struct picture *p);
 uint64_t picture_capacity(const struct picture *p, unsigned int carveout);
 
-/* Pictures of characters: accmem map with --owners and without it */
+/* Pictures of characters: accmem map without --svg */
 struct glyph {
 	char letter;
 	enum color color;
@@ -45,6 +45,7 @@ void print_glyphs(const char *device, unsigned int carveout, uint64_t bytes,
 		  const struct glyph *glyphs, size_t nr);
 
 void owners_print(const struct picture *p);
+void states_print(const struct picture *p);
 void svg_print(const struct picture *p);
 
 #endif /* ACCMEM_TOOL_CELLS_H */

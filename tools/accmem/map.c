@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * accmem map: a picture of each carveout, from `occupancy` in debugfs and `retired` in sysfs;
- * with --owners and --svg from `runs` in debugfs (map_owners.c, map_svg.c).
+ * with --owners, --states and --svg from `runs` in debugfs (map_text.c, map_svg.c).
  * occupancy has a character for each part of a carveout.
  */
 #include <errno.h>
@@ -13,10 +13,11 @@
 #include "cells.h"
 
 static const char usage[] =
-	"usage: accmem map [--owners] [--watch[=SECONDS]] [DEVICE]\n"
+	"usage: accmem map [--owners | --states] [--watch[=SECONDS]] [DEVICE]\n"
 	"       accmem map --svg [DEVICE]\n"
 	"A picture of each carveout, lowest offset first (root).\n"
 	"  --owners  with a letter for each context, instead of the part that is used\n"
+	"  --states  with a letter for each state of memory\n"
 	"  --svg     owners and states of a device, the first unless named, as SVG\n";
 
 /* The cells of a carveout: characters of occupancy, x for retired memory. */
@@ -122,8 +123,10 @@ static int show_runs(const struct options *o, const struct snapshot *s,
 		return failed(d->name);
 	if (o->svg)
 		svg_print(&p);
-	else
+	else if (o->owners)
 		owners_print(&p);
+	else
+		states_print(&p);
 	picture_free(&p);
 	return STATUS_OK;
 }
@@ -150,6 +153,16 @@ static int show_occupancy(const char *device)
 	return STATUS_OK;
 }
 
+static void print_legend(const struct options *o)
+{
+	if (o->owners)
+		puts(". free  x failed  * more owners");
+	else if (o->states)
+		puts(". free  # live  d detached  p pending  q quarantined  x retired");
+	else if (!o->svg)
+		puts(". free  - less than half used  + more  # all used  x contains failed memory");
+}
+
 static int show(const struct options *o, void *arg)
 {
 	const char *only = arg;
@@ -162,15 +175,14 @@ static int show(const struct options *o, void *arg)
 
 		if (only && strcmp(d->name, only))
 			continue;
-		status = o->owners || o->svg ? show_runs(o, &s, d) :
-					       show_occupancy(d->name);
+		status = o->owners || o->states || o->svg ?
+				 show_runs(o, &s, d) :
+				 show_occupancy(d->name);
 		if (o->svg)
 			break;
 	}
-	if (!status && o->owners)
-		puts(". free  x failed  * more owners");
-	else if (!status && !o->svg)
-		puts(". free  - less than half used  + more  # all used  x contains failed memory");
+	if (!status)
+		print_legend(o);
 	snapshot_free(&s);
 	return status;
 }
@@ -178,11 +190,12 @@ static int show(const struct options *o, void *arg)
 int command_map(int argc, char **argv)
 {
 	struct options o;
-	int status = options_parse(&o, argc, argv, "wos", usage);
+	int status = options_parse(&o, argc, argv, "wots", usage);
 
 	if (status >= 0)
 		return status;
-	if (optind < argc - 1 || (o.svg && (o.owners || o.watch))) {
+	if (optind < argc - 1 || o.owners + o.states + o.svg > 1 ||
+	    (o.svg && o.watch)) {
 		fputs(usage, stderr);
 		return STATUS_USAGE;
 	}

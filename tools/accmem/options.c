@@ -48,6 +48,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *allowed,
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "force", no_argument, NULL, 'f' },
 		{ "owners", no_argument, NULL, 'o' },
+		{ "states", no_argument, NULL, 't' },
 		{ "svg", no_argument, NULL, 's' },
 		{ "report", no_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
@@ -72,6 +73,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *allowed,
 		o->json |= c == 'j';
 		o->force |= c == 'f';
 		o->owners |= c == 'o';
+		o->states |= c == 't';
 		o->svg |= c == 's';
 		o->report |= c == 'r';
 	}

@@ -115,7 +115,7 @@ static int draw_device(const struct device *d, int line)
 	}
 	if (d->nr_waiting && d->nr_waiting != UNKNOWN) {
 		snprintf(text, sizeof(text),
-			 "%-9s %llu requests wait for memory", d->name,
+			 "%-9s requests that wait for memory: %llu", d->name,
 			 (unsigned long long)d->nr_waiting);
 		draw_text(line++, text);
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem map --owners: a picture of each carveout with a letter for each owner.
+ * accmem map --owners and --states: pictures of characters from the runs. A character is the
+ * owner, or the state, that has the most bytes of a cell.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +33,21 @@ static enum color color_of(const struct cell *c)
 		       colors[c->owner % (sizeof(colors) / sizeof(*colors))];
 }
 
-static struct glyph glyph_of(const struct cell *c)
+static struct glyph owner_glyph(const struct cell *c)
 {
 	return (struct glyph){ letter_of(c), color_of(c) };
 }
 
-static void print_carveout(const struct picture *p, unsigned int carveout)
+static struct glyph state_glyph(const struct cell *c)
+{
+	struct glyph g;
+
+	g.letter = bar_letter(c->state, &g.color);
+	return g;
+}
+
+static void print_carveout(const struct picture *p, unsigned int carveout,
+			   struct glyph (*glyph_of)(const struct cell *c))
 {
 	size_t row = row_cells(), nr, i;
 	struct glyph *glyphs;
@@ -53,17 +63,30 @@ static void print_carveout(const struct picture *p, unsigned int carveout)
 	free(cells);
 }
 
+static void print_carveouts(const struct picture *p,
+			    struct glyph (*glyph_of)(const struct cell *c))
+{
+	unsigned int i;
+
+	for (i = 0; i < picture_carveouts(p); i++) {
+		if (picture_capacity(p, i))
+			print_carveout(p, i, glyph_of);
+	}
+}
+
+/* Print the carveouts of a device with the letters of the states. */
+void states_print(const struct picture *p)
+{
+	print_carveouts(p, state_glyph);
+}
+
 /* Print the carveouts of a device, and the owner of each letter. */
 void owners_print(const struct picture *p)
 {
 	char *text, bytes[16];
-	unsigned int i;
 	size_t o;
 
-	for (i = 0; i < picture_carveouts(p); i++) {
-		if (picture_capacity(p, i))
-			print_carveout(p, i);
-	}
+	print_carveouts(p, owner_glyph);
 	for (o = 0; o < p->nr_owners; o++) {
 		const struct cell c = { .state = RUN_LIVE, .owner = o };
 
