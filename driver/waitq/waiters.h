@@ -27,27 +27,33 @@ struct accmem_run;
 struct accmem_user;
 struct seq_file;
 
-void accmem_waiters_init(struct accmem_waiters *ws,
-			 struct accmem_carveouts *carveouts,
-			 unsigned int index);
-void accmem_waiters_stop(struct accmem_waiters *ws);
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer);
 bool accmem_waiters_start_try(struct accmem_waiter *w);
 bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
 void accmem_waiters_leave(struct accmem_waiter *w, int err);
 bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 			   bool has_tried);
-struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
-					    const struct accmem_alloc *req);
-void accmem_waiters_drop_interrupted(struct accmem_context *ctx);
 void accmem_waiters_revoke(struct accmem_waiters *ws);
 u64 accmem_waiters_shortfall(const struct accmem_account *account,
 			     unsigned int *nr);
+
+/* interrupted.c */
+struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
+					    const struct accmem_alloc *req);
+void accmem_waiters_drop_interrupted(struct accmem_context *ctx);
+
+/* handoff.c */
 bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 				const struct accmem_run *run, u32 cache_mode,
 				bool (*give)(struct accmem_waiter *w,
 					     void *arg),
 				void *arg);
+
+/* scan.c */
+void accmem_waiters_init(struct accmem_waiters *ws,
+			 struct accmem_carveouts *carveouts,
+			 unsigned int index);
+void accmem_waiters_stop(struct accmem_waiters *ws);
 
 /* times.c */
 void accmem_wait_times_show(struct seq_file *m, struct accmem_waiters *ws);
