@@ -385,6 +385,10 @@ static void __exit edu_exit(void)
 }
 module_exit(edu_exit);
 
+#ifdef CONFIG_ACCMEM_SAMPLE_EDU_KUNIT_TEST
+#include "accmem_edu_kunit.c"
+#endif
+
 MODULE_DESCRIPTION("Sample accelerator: QEMU's edu and ivshmem");
 MODULE_LICENSE("GPL");
 ACCMEM_IMPORT(ACCMEM);
