@@ -4,6 +4,7 @@
  *
  * Locking: none. The provider adds BARs one after another, before it is unregistered.
  */
+#include <linux/ioport.h>
 #include <linux/pci.h>
 #include <linux/sizes.h>
 
@@ -25,21 +26,23 @@ static const char *bar_fault(struct pci_dev *pdev, int bar)
 	return NULL;
 }
 
-static int bar_enable(struct pci_dev *pdev, int bar)
+/* The driver of @pdev may have enabled it, and may have devres disable it later. */
+static int bar_enable(struct accmem_bar *claim, struct pci_dev *pdev)
 {
-	int err = pci_enable_device_mem(pdev);
+	claim->enabled = !pci_is_enabled(pdev);
+	return claim->enabled ? pci_enable_device_mem(pdev) : 0;
+}
 
-	if (err)
-		return err;
-	err = pci_request_region(pdev, bar, "accmem");
-	if (err)
-		pci_disable_device(pdev);
-	return err;
+static void bar_put_device(const struct accmem_bar *claim)
+{
+	if (claim->enabled)
+		pci_disable_device(claim->pdev);
+	pci_dev_put(claim->pdev);
 }
 
 /**
  * accmem_bar_claim() - enable the memory of a PCI device, and claim a BAR
- * @bars: BARs of a provider, with room for one more
+ * @claim: out: the claimed BAR
  * @pdev: the PCI device
  * @bar: number of the BAR
  * @why: out: what is wrong with the BAR, for a message; NULL if nothing is
@@ -47,7 +50,7 @@ static int bar_enable(struct pci_dev *pdev, int bar)
  * Context: Process context. May sleep.
  * Return: 0, -EINVAL, -EBUSY, or an error of pci_enable_device_mem().
  */
-int accmem_bar_claim(struct accmem_bars *bars, struct pci_dev *pdev, int bar,
+int accmem_bar_claim(struct accmem_bar *claim, struct pci_dev *pdev, int bar,
 		     const char **why)
 {
 	int err;
@@ -55,29 +58,27 @@ int accmem_bar_claim(struct accmem_bars *bars, struct pci_dev *pdev, int bar,
 	*why = bar_fault(pdev, bar);
 	if (*why)
 		return -EINVAL;
-	err = bar_enable(pdev, bar);
+	err = bar_enable(claim, pdev);
 	if (err)
 		return err;
-	bars->bar[bars->nr++] = (struct accmem_bar){
-		.pdev = pci_dev_get(pdev),
-		.number = bar,
-	};
-	return 0;
+	claim->start = pci_resource_start(pdev, bar);
+	claim->size = pci_resource_len(pdev, bar);
+	claim->pdev = pci_dev_get(pdev);
+	/* pci_request_region() is devres on some kernels, and ends too early then. */
+	if (request_mem_region(claim->start, claim->size, "accmem"))
+		return 0;
+	bar_put_device(claim);
+	return -EBUSY;
 }
 
 /**
- * accmem_bars_release() - release the BARs that accmem has claimed for a provider
- * @bars: BARs
+ * accmem_bar_release() - release a BAR
+ * @claim: BAR from accmem_bar_claim()
  *
  * Context: Process context. May sleep.
  */
-void accmem_bars_release(const struct accmem_bars *bars)
+void accmem_bar_release(const struct accmem_bar *claim)
 {
-	const struct accmem_bar *bar;
-
-	for (bar = bars->bar; bar < bars->bar + bars->nr; bar++) {
-		pci_release_region(bar->pdev, bar->number);
-		pci_disable_device(bar->pdev);
-		pci_dev_put(bar->pdev);
-	}
+	release_mem_region(claim->start, claim->size);
+	bar_put_device(claim);
 }

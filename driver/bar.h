@@ -8,11 +8,11 @@
 #include "types/device_types.h"
 
 #ifdef CONFIG_PCI
-int accmem_bar_claim(struct accmem_bars *bars, struct pci_dev *pdev, int bar,
+int accmem_bar_claim(struct accmem_bar *claim, struct pci_dev *pdev, int bar,
 		     const char **why);
-void accmem_bars_release(const struct accmem_bars *bars);
+void accmem_bar_release(const struct accmem_bar *claim);
 #else
-static inline int accmem_bar_claim(struct accmem_bars *bars,
+static inline int accmem_bar_claim(struct accmem_bar *claim,
 				   struct pci_dev *pdev, int bar,
 				   const char **why)
 {
@@ -20,7 +20,7 @@ static inline int accmem_bar_claim(struct accmem_bars *bars,
 	return -EOPNOTSUPP;
 }
 
-static inline void accmem_bars_release(const struct accmem_bars *bars)
+static inline void accmem_bar_release(const struct accmem_bar *claim)
 {
 }
 #endif

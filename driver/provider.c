@@ -10,7 +10,8 @@
  * Host memory: each device also gets a carveout of host memory, unless host=0.
  *
  * Locking: provider->lock is held while a device is published, revoked, resumed and
- * unregistered. The driver serialises accmem_provider_add_range() with the other calls.
+ * unregistered. The driver serialises accmem_provider_add_range() and
+ * accmem_provider_add_bar() with the other calls.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -229,10 +230,10 @@ static int provider_add_claimed(struct accmem_provider *provider,
  * @pdev: the PCI device, which stays on its bus until accmem_provider_unregister() returns
  * @bar: number of the BAR, 0 to 5
  *
- * Enables the memory of the PCI device, claims the BAR, and does what
- * accmem_provider_add_range() does, with %ACCMEM_RANGE_IO and %ACCMEM_RANGE_PROBE.
- * accmem_provider_unregister() releases the BAR, also after a failure of this function. A
- * driver that uses a part of the BAR by itself calls accmem_provider_add_range() with
+ * Enables the memory of the PCI device unless the device is enabled, claims the BAR, and does
+ * what accmem_provider_add_range() does, with %ACCMEM_RANGE_IO and %ACCMEM_RANGE_PROBE. The
+ * device must stay enabled until accmem_provider_unregister() returns, which releases the BAR.
+ * A driver that uses a part of the BAR by itself calls accmem_provider_add_range() with
  * %ACCMEM_RANGE_CLAIMED instead.
  *
  * Context: Process context. May sleep.
@@ -246,15 +247,26 @@ int accmem_provider_add_bar(struct accmem_provider *provider,
 			    struct pci_dev *pdev, int bar)
 {
 	struct accmem_bars *bars = &provider->bars;
+	struct accmem_bar *claim;
 	const char *why;
 	int err;
 
+	if (provider->published)
+		return -EALREADY;
 	if (bars->nr == ARRAY_SIZE(bars->bar))
 		return -E2BIG;
-	err = accmem_bar_claim(bars, pdev, bar, &why);
+	claim = &bars->bar[bars->nr];
+	err = accmem_bar_claim(claim, pdev, bar, &why);
 	if (why)
-		dev_err(provider->parent, "BAR %d: %s\n", bar, why);
-	return err ?: provider_add_claimed(provider, pdev, bar);
+		dev_err(&pdev->dev, "BAR %d: %s\n", bar, why);
+	if (err)
+		return err;
+	err = provider_add_claimed(provider, pdev, bar);
+	if (err)
+		accmem_bar_release(claim);
+	else
+		bars->nr++;
+	return err;
 }
 
 ACCMEM_EXPORT(accmem_provider_add_bar);
@@ -423,7 +435,8 @@ void accmem_provider_unregister(struct accmem_provider *provider)
 	provider->parent = NULL;
 	mutex_unlock(&provider->lock);
 	accmem_device_remove(dev);
-	accmem_bars_release(&bars);
+	while (bars.nr)
+		accmem_bar_release(&bars.bar[--bars.nr]);
 }
 
 ACCMEM_EXPORT(accmem_provider_unregister);

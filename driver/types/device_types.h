@@ -30,12 +30,16 @@ struct pci_dev;
 
 /**
  * struct accmem_bar - a BAR that accmem has claimed for a provider
- * @pdev: PCI device, with a reference; its memory is enabled
- * @number: number of the BAR
+ * @pdev: PCI device, with a reference
+ * @enabled: accmem has enabled the memory of @pdev
+ * @start: physical address
+ * @size: size in bytes
  */
 struct accmem_bar {
 	struct pci_dev *pdev;
-	int number;
+	bool enabled;
+	phys_addr_t start;
+	u64 size;
 };
 
 /**

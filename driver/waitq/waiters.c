@@ -4,7 +4,7 @@
  *
  * lib/queue decides the order. A waiter that is woken tries again in its own call
  * (alloc/wait.c). A call that frees memory or lowers a charge first tests whether the device
- * has a waiter, or the user has one on another device, and then runs the queue (run.c). wake.c
+ * has a waiter, or the user has one on another device. If so, it runs the queue (run.c). wake.c
  * has the calls of those who free and allocate.
  *
  * No change is missed: a waiter is counted before its last attempt, and this attempt

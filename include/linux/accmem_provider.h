@@ -43,11 +43,12 @@ struct pci_dev;
  *	map the range write-back in folios of 2 MiB. The range must be memory that the host
  *	may cache. Without this flag programs map frames, in any cache mode, and mappings
  *	cannot be pinned.
- * @ACCMEM_RANGE_CLAIMED: the provider has claimed the range, for example a BAR of which it
- *	uses a part by itself, and releases the range after accmem_provider_unregister(). Only
- *	with ACCMEM_RANGE_IO. Without this flag accmem claims the range. All of the range
- *	must then be marked as reserved (IORES_DESC_RESERVED or IORES_DESC_SOFT_RESERVED) in
- *	the resource tree, but see ACCMEM_RANGE_DESCRIBED.
+ * @ACCMEM_RANGE_CLAIMED: the provider has claimed the range, for example because it uses
+ *	another part of the BAR by itself, and releases the range after
+ *	accmem_provider_unregister(). Only with ACCMEM_RANGE_IO. Without this flag accmem
+ *	claims the range. All of the range must then be marked as reserved
+ *	(IORES_DESC_RESERVED or IORES_DESC_SOFT_RESERVED) in the resource tree, but see
+ *	ACCMEM_RANGE_DESCRIBED.
  * @ACCMEM_RANGE_PROBE: write to the range and read back before the range is used
  * @ACCMEM_RANGE_IO: the range is behind a bus and the host may not cache it. A program that
  *	requests the default cache mode gets write-combining. Not with
@@ -75,7 +76,7 @@ enum accmem_range_flags {
  * @flags: bits of enum accmem_range_flags
  * @bandwidth: enum accmem_bandwidth
  * @node: NUMA node, which is online, or NUMA_NO_NODE
- * @pci: PCI device of which the range is a BAR, or NULL; only with ACCMEM_RANGE_IO. If the
+ * @pci: PCI device whose BAR contains the range, or NULL; only with ACCMEM_RANGE_IO. If the
  *	kernel has PCI_P2PDMA, another PCI device that cannot reach the BAR cannot import the
  *	memory. The device must stay on its bus until accmem_provider_unregister() returns.
  */

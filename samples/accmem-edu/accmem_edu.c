@@ -7,9 +7,11 @@
  * and ends with an interrupt. A copy consists of two moves for each 2 KiB: from the source
  * to the buffer, and from the buffer to the target. A job has up to 8 KiB: a copy for a
  * program (ACCMEM_EDU_COPY), or a clear or a copy for accmem. A workqueue executes the jobs
- * in order.
+ * in order. While the queue is full, programs get EAGAIN, and the processor works for accmem.
  *
- * Locking: edu.users guards edu.provider.
+ * The sample does not notice that root removes the ivshmem device alone.
+ *
+ * Locking: edu.users guards edu.provider. edu.taken is set from probe until all is undone.
  */
 #include <linux/accmem_provider.h>
 #include <linux/completion.h>
@@ -38,6 +40,7 @@
 #define EDU_BUFFER 0x40000
 #define EDU_PART 2048u /* bytes of one move */
 #define EDU_PATIENCE (10 * HZ) /* for a move */
+#define EDU_QUEUE 8 /* jobs */
 
 /* A copy between bus addresses. @step: distance of two parts of the source; 0: the same */
 struct edu_job {
@@ -50,7 +53,10 @@ struct edu_job {
 static struct {
 	struct mutex users; /* guards provider */
 	struct accmem_provider *provider;
+	unsigned long taken; /* bit 0: an engine is bound */
+	struct pci_dev *engine;
 	struct workqueue_struct *jobs;
+	atomic_t nr_jobs;
 	struct completion moved; /* completed by the interrupt */
 	bool dead; /* the driver is being unbound, or the device does not answer */
 	void __iomem *regs;
@@ -92,10 +98,23 @@ static const struct dma_fence_ops edu_fence_ops = {
 
 static irqreturn_t edu_interrupt(int irq, void *arg)
 {
-	writel(readl(edu.regs + EDU_INTERRUPT_STATUS),
-	       edu.regs + EDU_INTERRUPT_ACK);
+	u32 status = readl(edu.regs + EDU_INTERRUPT_STATUS);
+
+	/* The kernel may call the handler once more when the interrupt changes processors. */
+	if (!status)
+		return IRQ_NONE;
+	writel(status, edu.regs + EDU_INTERRUPT_ACK);
 	complete(&edu.moved);
 	return IRQ_HANDLED;
+}
+
+/* All jobs fail from here on. A move in progress cannot reach memory without bus mastering. */
+static void edu_die(void)
+{
+	if (edu.engine)
+		pci_clear_master(edu.engine);
+	WRITE_ONCE(edu.dead, true);
+	complete_all(&edu.moved);
 }
 
 /* Return false if the device does not answer, or if the driver is being unbound. */
@@ -106,7 +125,7 @@ static bool edu_move(u64 to, u64 from, u64 size, u64 command)
 	writeq(size, edu.regs + EDU_DMA_COUNT);
 	writeq(command, edu.regs + EDU_DMA_COMMAND);
 	if (!wait_for_completion_timeout(&edu.moved, EDU_PATIENCE))
-		WRITE_ONCE(edu.dead, true);
+		edu_die();
 	return !READ_ONCE(edu.dead);
 }
 
@@ -129,6 +148,7 @@ static void edu_work(struct work_struct *work)
 	}
 	if (READ_ONCE(edu.dead))
 		dma_fence_set_error(&job->fence, -EIO);
+	atomic_dec(&edu.nr_jobs);
 	dma_fence_signal(&job->fence);
 	dma_fence_put(&job->fence);
 }
@@ -140,9 +160,13 @@ static struct dma_fence *edu_copy(u64 to, u64 from, u64 size, u64 step)
 
 	if (size > ACCMEM_EDU_MAX)
 		return ERR_PTR(-EOPNOTSUPP);
+	if (!atomic_add_unless(&edu.nr_jobs, 1, EDU_QUEUE))
+		return ERR_PTR(-EAGAIN);
 	job = kzalloc(sizeof(*job), GFP_KERNEL);
-	if (!job)
+	if (!job) {
+		atomic_dec(&edu.nr_jobs);
 		return ERR_PTR(-ENOMEM);
+	}
 	__module_get(THIS_MODULE);
 	spin_lock_init(&job->lock);
 	INIT_WORK(&job->work, edu_work);
@@ -261,8 +285,8 @@ static void edu_set_provider(struct accmem_provider *provider)
 }
 
 /*
- * End all jobs, and give up the memory. A move in progress cannot reach memory without bus
- * mastering. Wait for its end: else it would go on when another driver enables bus mastering.
+ * End all jobs, and give up the memory. Wait for the end of a move: else it would go on when
+ * another driver enables bus mastering.
  */
 static void edu_stop(void *data)
 {
@@ -271,12 +295,9 @@ static void edu_stop(void *data)
 	u32 command;
 
 	edu_set_provider(NULL);
-	pci_clear_master(to_pci_dev(engine));
-	WRITE_ONCE(edu.dead, true);
-	complete_all(&edu.moved);
+	edu_die();
 	accmem_provider_unregister(provider);
 	destroy_workqueue(edu.jobs);
-	edu.jobs = NULL;
 	readl_poll_timeout(edu.regs + EDU_DMA_COMMAND, command,
 			   !(command & EDU_DMA_START), USEC_PER_MSEC,
 			   200 * USEC_PER_MSEC);
@@ -317,7 +338,6 @@ static int edu_start(struct device *engine)
 	provider = accmem_provider_create(engine, &edu_ops, NULL);
 	if (IS_ERR(provider)) {
 		destroy_workqueue(edu.jobs);
-		edu.jobs = NULL;
 		return PTR_ERR(provider);
 	}
 	edu.dead = false;
@@ -329,14 +349,21 @@ static int edu_start(struct device *engine)
 		       accmem_provider_publish(provider);
 }
 
+static void edu_leave(void *unused)
+{
+	clear_bit(0, &edu.taken);
+}
+
 /* Unbind releases the resources of the steps in the reverse order (devm). */
 static int edu_probe(struct pci_dev *engine, const struct pci_device_id *id)
 {
 	int err;
 
-	if (edu.jobs)
+	if (test_and_set_bit(0, &edu.taken))
 		return -EBUSY;
-	err = pcim_enable_device(engine) ?:
+	edu.engine = engine;
+	err = devm_add_action_or_reset(&engine->dev, edu_leave, NULL) ?:
+		      pcim_enable_device(engine)		      ?:
 		      dma_set_mask_and_coherent(&engine->dev, DMA_BIT_MASK(64));
 	if (err)
 		return err;

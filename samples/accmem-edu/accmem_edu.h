@@ -22,7 +22,8 @@
  * parts stay valid until then, also if the caller frees them. The sync_file has the error EIO
  * if the device fails or its driver is unbound.
  *
- * Errors: EINVAL, EBADF; those of accmem_pin(); ENODEV, EMFILE, ENOMEM, EFAULT.
+ * Errors: EINVAL, EBADF; those of accmem_pin(); EAGAIN while eight jobs are queued; ENODEV,
+ * EMFILE, ENOMEM, EFAULT.
  */
 struct accmem_edu_copy {
 	__s32 memory;

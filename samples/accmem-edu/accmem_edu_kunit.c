@@ -7,6 +7,7 @@
 #include <kunit/test.h>
 #include <linux/kthread.h>
 
+#define FAKE_STATUS 0x100
 #define FAKE_BYTES (ACCMEM_EDU_MAX + EDU_PART)
 
 struct fake {
@@ -19,7 +20,7 @@ struct fake {
 	bool stuck; /* the engine does not start a move */
 };
 
-/* Execute the move that the registers describe. The engine ends no move that is wrong. */
+/* Execute the move that the registers describe. If they are wrong, the move does not end. */
 static bool fake_move(struct fake *f, u64 command)
 {
 	bool in = command == EDU_DMA_IN;
@@ -49,8 +50,12 @@ static int fake_engine(void *data)
 			continue;
 		}
 		writeq(0, edu.regs + EDU_DMA_COMMAND);
-		if (fake_move(f, command))
-			edu_interrupt(0, &edu);
+		if (!fake_move(f, command))
+			continue;
+		writel(FAKE_STATUS, edu.regs + EDU_INTERRUPT_STATUS);
+		edu_interrupt(0, &edu);
+		writel(0, edu.regs + EDU_INTERRUPT_STATUS);
+		edu_interrupt(0, &edu);
 	}
 	return 0;
 }
@@ -59,10 +64,11 @@ static int fake_init(struct kunit *test)
 {
 	struct fake *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
 
-	if (edu.jobs)
-		kunit_skip(test, "the engine of a device is in use");
 	KUNIT_ASSERT_NOT_NULL(test, f);
+	if (test_and_set_bit(0, &edu.taken))
+		kunit_skip(test, "an engine is bound");
 	test->priv = f;
+	edu.engine = NULL;
 	edu.jobs = alloc_ordered_workqueue("accmem-edu-test", 0);
 	KUNIT_ASSERT_NOT_NULL(test, edu.jobs);
 	edu.regs = (void __iomem *)f->regs;
@@ -87,7 +93,9 @@ static void fake_exit(struct kunit *test)
 		kthread_stop(f->engine);
 	if (edu.jobs)
 		destroy_workqueue(edu.jobs);
-	edu.jobs = NULL;
+	clear_bit(0, &edu.taken);
+	/* The fences have references to the module until now. */
+	rcu_barrier();
 }
 
 static struct dma_fence *fake_copy(struct fake *f, u64 size)
@@ -155,6 +163,23 @@ static void jobs_end_in_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, fake_end(test, first));
 }
 
+static void a_full_queue_refuses_a_job(struct kunit *test)
+{
+	struct dma_fence *fences[EDU_QUEUE], *more;
+	struct fake *f = test->priv;
+	unsigned int i;
+
+	WRITE_ONCE(f->stuck, true);
+	for (i = 0; i < EDU_QUEUE; i++)
+		fences[i] = fake_copy(f, 8);
+	more = fake_copy(f, 8);
+	KUNIT_EXPECT_EQ(test, (long)-EAGAIN, PTR_ERR(more));
+	WRITE_ONCE(f->stuck, false);
+	for (i = 0; i < EDU_QUEUE; i++)
+		KUNIT_EXPECT_EQ(test, 1, fake_end(test, fences[i]));
+	KUNIT_EXPECT_EQ(test, 1, fake_end(test, fake_copy(f, 8)));
+}
+
 /* As edu_stop() ends them when the driver is unbound */
 static void all_jobs_of_a_device_that_goes_fail(struct kunit *test)
 {
@@ -164,8 +189,7 @@ static void all_jobs_of_a_device_that_goes_fail(struct kunit *test)
 	WRITE_ONCE(f->stuck, true);
 	first = fake_copy(f, ACCMEM_EDU_MAX);
 	second = fake_copy(f, 8);
-	WRITE_ONCE(edu.dead, true);
-	complete_all(&edu.moved);
+	edu_die();
 	KUNIT_EXPECT_EQ(test, -EIO, fake_end(test, first));
 	KUNIT_EXPECT_EQ(test, -EIO, fake_end(test, second));
 	KUNIT_EXPECT_EQ(test, 0xa5, f->to[0]);
@@ -176,6 +200,7 @@ static struct kunit_case edu_cases[] = {
 	KUNIT_CASE(a_clear_reads_the_same_zeros_again),
 	KUNIT_CASE(a_job_that_is_too_large_is_refused),
 	KUNIT_CASE(jobs_end_in_order),
+	KUNIT_CASE(a_full_queue_refuses_a_job),
 	KUNIT_CASE(all_jobs_of_a_device_that_goes_fail),
 	{},
 };

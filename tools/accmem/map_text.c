@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * accmem map --owners and --states: pictures of characters from the runs. A character is the
- * owner, or the state, that has the most bytes of a cell.
+ * owner, or the state, of the largest used run in a cell.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -107,6 +107,27 @@ TEST_F(edu, freed_in_flight)
 	EXPECT_EQ(live, now);
 }
 
+TEST_F(edu, a_full_queue_refuses_a_job)
+{
+	int fences[9], i, n = 0;
+
+	for (i = 0; i < 9; i++) {
+		fences[n] = copy(self->engine, self->fd, self->to.address,
+				 self->from.address, SIZE);
+		n += fences[n] >= 0;
+	}
+	/* a job may have ended already */
+	if (n == 9)
+		EXPECT_EQ(-EAGAIN,
+			  copy(self->engine, self->fd, self->to.address,
+			       self->from.address, SIZE));
+	EXPECT_LE(8, n);
+	for (i = 0; i < n; i++) {
+		EXPECT_TRUE(signals(fences[i]));
+		close(fences[i]);
+	}
+}
+
 TEST_F(edu, refused)
 {
 	uint64_t to = self->to.address, from = self->from.address;
