@@ -245,7 +245,7 @@ static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
 	line->length = buf->length;
 	line->footprint = buf->layout.footprint;
 	line->nr_runs = accmem_buffer_nr_runs(buf);
-	line->cache_mode = bo->cache_mode;
+	line->cache_mode = accmem_bo_mapping_mode(bo);
 	line->carveout = accmem_carveout_number(bo->cv);
 	line->host = bo->cv->kind == ACCMEM_KIND_HOST;
 	line->mapped = accmem_bo_was_mapped(bo);

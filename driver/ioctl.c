@@ -32,6 +32,7 @@
 #include "core/user_struct.h"
 #include "export/export.h"
 #include "ioctl.h"
+#include "memory/bo.h"
 #include "memory/retire.h"
 #include "revoke.h"
 #include "stream/file.h"
@@ -160,7 +161,7 @@ static void ioctl_describe_query(const struct accmem_buffer *buf,
 	req->mmap_offset = accmem_buffer_mmap_offset(buf);
 	req->alloc_flags = buf->flags;
 	req->page_policy = buf->page_policy;
-	req->cache_mode = accmem_buffer_bo(buf)->cache_mode;
+	req->cache_mode = accmem_bo_mapping_mode(accmem_buffer_bo(buf));
 	req->carveout = accmem_carveout_number(accmem_buffer_carveout(buf));
 	req->page_size = buf->layout.page_size;
 	req->nr_runs = accmem_buffer_nr_runs(buf);

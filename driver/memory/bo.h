@@ -81,6 +81,12 @@ static inline bool accmem_bo_is_exported(const struct accmem_bo *bo)
 	return atomic_read(&bo->nr_exports);
 }
 
+/* Return the cache mode of mappings, which show the host's copy of shared memory. */
+static inline u32 accmem_bo_mapping_mode(const struct accmem_bo *bo)
+{
+	return bo->shared ? bo->shared->host->cache_mode : bo->cache_mode;
+}
+
 /* Say whether accmem_bo_put_user() must wake the waiters. */
 static inline void accmem_bo_set_wake_on_put(struct accmem_bo *bo,
 					     bool wake_on_put)

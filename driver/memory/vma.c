@@ -253,8 +253,8 @@ int accmem_vma_set_up(struct vm_area_struct *vma, struct accmem_bo *bo,
 			set |= VM_HUGEPAGE;
 	}
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
-	vma->vm_page_prot =
-		accmem_cache_mode_pgprot(bo->cache_mode, vma->vm_page_prot);
+	vma->vm_page_prot = accmem_cache_mode_pgprot(accmem_bo_mapping_mode(bo),
+						     vma->vm_page_prot);
 	vma->vm_pgoff = (bo->offset + offset) >> PAGE_SHIFT;
 	vma->vm_private_data = bo;
 	vma_set_file(vma, file);

@@ -87,6 +87,16 @@ TEST_F(shared, the_next_owner_finds_zeroes)
 	free(data);
 }
 
+/* The mapping shows the host's copy, also where the device's copy is write-combining. */
+TEST_F(shared, mappings_are_write_back)
+{
+	struct accmem_query q;
+
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, self->a.address, &q));
+	EXPECT_EQ(ACCMEM_CACHE_WB, q.cache_mode);
+	EXPECT_EQ(ACCMEM_KIND_SHARED, q.kind);
+}
+
 TEST_F(shared, what_it_cannot_be_is_told)
 {
 	struct accmem_alloc a = { .length = 4096, .kind = ACCMEM_KIND_SHARED };
