@@ -152,8 +152,7 @@ void accmem_device_resume(struct accmem_device *dev, bool kept)
  * accmem_context_renew() - let a context without buffers continue after a reset
  * @ctx: the context
  *
- * Frees the cached buffers, which have no published address. A page of small buffers that a
- * process has mapped counts as a buffer.
+ * Frees the cached buffers, which have no published address.
  *
  * Context: Process context. Takes and releases ctx->lock and drain_lock of the device. May
  * sleep.

@@ -74,10 +74,10 @@
  *   ECONNRESET  the device is being reset; or a reset has lost the contents of the memory
  *           and the context has buffers from before the reset. FREE does not fail with
  *           ECONNRESET: after the last of these buffers is freed, the context can be used
- *           again. A granule of small buffers that is mapped counts as a buffer, and so does
- *           a pending free. Accesses to mappings from before the reset raise SIGBUS.
- *           During the reset poll() of the file reports POLLERR | POLLHUP. Streams and CTAs
- *           continue. The end of a reset that has lost the contents ends the CTAs.
+ *           again. A pending free counts as a buffer. A mapping does not. Accesses to
+ *           mappings from before the reset raise SIGBUS. During the reset poll() of the
+ *           file reports POLLERR | POLLHUP. Streams and CTAs continue. The end of a reset
+ *           that has lost the contents ends the CTAs.
  *   EINVAL  an unknown flag is set, or a reserved member is not 0
  *
  * The comment of each structure lists the other errors of its ioctl.
@@ -226,7 +226,8 @@ enum accmem_cache_mode {
  * * gets each host page at the first touch, charged to the memory cgroup of the task
  *   that touches the page;
  * * starts at a multiple of 4 KiB, or of 2 MiB if its length is 2 MiB or more;
- * * must be ACCMEM_CACHE_WB and cannot be resized (EOPNOTSUPP).
+ * * is ACCMEM_CACHE_WB, and neither RESIZABLE nor has a reservation (EOPNOTSUPP of ALLOC).
+ *   REALLOC fails with EPERM.
  */
 enum accmem_kind {
 	ACCMEM_KIND_DEVICE = 0,
@@ -277,9 +278,9 @@ enum accmem_page_policy {
  * @address_span: out: number of device addresses (bytes) from @address_base on
  * @capacity: out: bytes of the carveout
  * @free_bytes: out: the free memory of the carveout, and the unused part of the granules
- *	of this context's small buffers. On a physical range with page structures the
- *	free granules of a 2 MiB page that another context uses are included, which this
- *	context cannot get.
+ *	of this context's small buffers. On a physical range with page structures a 2 MiB
+ *	page belongs to one context at a time. The free granules of all 2 MiB pages are
+ *	counted. This context cannot get those of a page that another context uses.
  * @largest_run: out: bytes of the largest request that this context could get as one
  *	run. Limits, and memory reserved for waiting requests, are not considered.
  * @context_bytes: out: bytes charged to this context in all carveouts
@@ -494,7 +495,8 @@ struct accmem_info {
  * * EINVAL: ACCMEM_KIND_HOST with @carveout, HIGH_BANDWIDTH, LOW_BANDWIDTH or CARVEOUT.
  * * EINVAL: FIXED, and @address is not a multiple of the granule, of @alignment and of
  *   the page size that the policy requires.
- * * EINVAL: FIXED, and the buffer would leave the device addresses of a carveout.
+ * * EINVAL: FIXED, and the buffer would leave the device addresses of a carveout, or
+ *   @address belongs to another carveout or kind than the request names.
  * * EINVAL: @stream without ACCMEM_ALLOC_STREAM, or @stream is not a stream.
  * * EINVAL: @deadline_ns without ACCMEM_ALLOC_WAIT.
  * * EINVAL: @reserve without RESIZABLE, less than @length, or greater than
@@ -564,12 +566,13 @@ struct accmem_alloc {
  * @address: in: device address of the buffer, as returned by ALLOC or REALLOC
  * @reserved: in: 0
  * @fd: in: file descriptor of a stream of this context, or of a sync_file; 0 without a
- *	flag. The caller may close it after the call.
+ *	flag. A sync_file may be closed after the call. The last close of a stream ends the
+ *	waits for its positions that are not claimed.
  * @reserved2: in: 0
  * @position: in: with ACCMEM_FREE_STREAM, the position; else 0
  *
- * When the call returns, @address names no buffer any more. The memory can be used again,
- * and stays charged until then, when all of these have happened:
+ * When the call returns, @address names no buffer any more. The memory stays charged, and
+ * is not used again, until all of these have happened:
  *
  * * the last mapping of the buffer is gone;
  * * the last pin of its pages is gone;
@@ -614,7 +617,8 @@ struct accmem_free {
  * @alignment: out: alignment of @base in bytes that the driver guarantees
  * @mmap_offset: out: offset for mmap() of the page that contains @base
  * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM and
- *	ACCMEM_ALLOC_WAIT; ACCMEM_QUERY_IMPORTED for a buffer of IMPORT
+ *	ACCMEM_ALLOC_WAIT, and without ACCMEM_ALLOC_FIXED after REALLOC has moved the buffer;
+ *	ACCMEM_QUERY_IMPORTED for a buffer of IMPORT
  * @page_policy: out: enum accmem_page_policy of the ALLOC
  * @cache_mode: out: enum accmem_cache_mode
  * @carveout: out: index of the carveout; 0 for host memory
@@ -697,8 +701,10 @@ struct accmem_query {
  * any address. A small buffer that needs more than its footprint is moved.
  *
  * Smaller. A buffer that becomes smaller gives back the memory it does not need, with
- * three exceptions, which stay in @footprint:
+ * these exceptions, which stay in @footprint:
  *
+ * * all of it, while a dma-buf, an imported buffer or a pin of the device's driver uses
+ *   memory of the buffer;
  * * 4 KiB, of a buffer of more than 2 KiB that becomes smaller than that;
  * * the rest of the 2 MiB page in which the buffer now ends: on a physical range with page
  *   structures if the buffer was ever mapped, in an emulated carveout if one page of 2 MiB of
@@ -818,16 +824,16 @@ struct accmem_access {
  * @reserved: in: 0
  *
  * When the call returns, the pieces that overlap the range are valid on the requested
- * side, unless the other side has written to them in the meantime. They stay valid on the
- * other side, too. A piece that was not written since the last copy is not copied. A
- * piece with ACCMEM_ADVICE_STAY stays on the host.
+ * side, unless the other side has written to them in the meantime. The call makes no copy
+ * invalid. A piece that was not written since the last copy is not copied. A piece with
+ * ACCMEM_ADVICE_STAY stays on the host.
  *
  * Errors:
  *
  * * EINVAL: @length is 0.
  * * EOVERFLOW: @address + @length exceeds 2^64.
  * * ENOENT: no buffer of this context contains @address.
- * * ENXIO: the range leaves the buffer.
+ * * ENXIO: the range leaves the usable bytes of the buffer.
  * * EOPNOTSUPP: the buffer is not shared.
  * * EBUSY: host pages of the range are pinned.
  * * ENOMEM: the host is short of memory.
@@ -915,8 +921,8 @@ struct accmem_advise {
  *
  * The dma-buf refers to the memory, not to the buffer. Like a mapping, the dma-buf keeps the
  * memory after FREE and after the end of the context. The memory stays charged to the
- * context until the dma-buf has no user and the fences that importers have added to the
- * dma-buf have signalled.
+ * context until the last descriptor, mapping and importer of the dma-buf is gone, and the
+ * fences that importers have added to the dma-buf have signalled.
  *
  * All pages of the part are allocated by this call. While the dma-buf exists, REALLOC of the
  * buffer does not free memory, and fails with EBUSY if it would have to move the buffer.
@@ -1090,8 +1096,8 @@ struct accmem_pressure {
  * complete with ECANCELED, after the claimed positions.
  *
  * Memory that is pending for longer than the module parameter overdue_ms is counted as
- * quarantined and reported in the kernel log. It still becomes free only when its
- * position is reached or its fence signals.
+ * quarantined and reported in the kernel log. It still becomes free only when its position
+ * is reached or cancelled, or when its fence signals.
  */
 
 /**
@@ -1155,8 +1161,8 @@ struct accmem_stream_signal {
  * @state: out: ACCMEM_STREAM_ENDED or 0
  * @error: out: error of the first imported fence that signalled with an error, as a
  *	negative errno value; else 0
- * @id: out: number of the stream in its context, as in &struct accmem_stream_create. A
- *	descriptor that was closed and opened again has another number.
+ * @id: out: number of the stream in its context, as in &struct accmem_stream_create. It
+ *	tells a new stream from an old one that had the same descriptor.
  */
 struct accmem_stream_query {
 	__u32 size;
@@ -1210,8 +1216,8 @@ struct accmem_stream_wait {
  * struct accmem_stream_import - ACCMEM_IOC_STREAM_IMPORT: make a stream wait for a fence
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @position: in: the position that is reached when the positions before it are reached
- *	and the fence has signalled
+ * @position: in: the position that is reached when this fence and the fences of all
+ *	earlier imports have signalled
  * @fd: in: file descriptor of a sync_file. The caller may close it after the call.
  * @reserved: in: 0
  *
@@ -1277,9 +1283,9 @@ struct accmem_stream_export {
  * - The last close of the file is the exit of the CTA. The exit frees its columns.
  * - If a process closes its last descriptor of a CTA, the call or read of that process
  *   that waits in the CTA ends with ECANCELED.
- * - The end of the context resets Tensor Memory: every wait ends, every column is freed,
- *   and CTAs that are still open accept no further calls. So do the removal of the device,
- *   and the end of a reset that has lost the contents.
+ * - Three events reset Tensor Memory: the end of the context, the removal of the device, and
+ *   the end of a reset that has lost the contents. Every wait ends, every column is freed,
+ *   and CTAs that are still open accept no further calls.
  *
  * Calls. The calls of a CTA are alloc, dealloc and relinquish. An alloc or dealloc that
  * has to wait sleeps in its caller, or is queued (ACCMEM_CTA_QUEUED): the ioctl returns at
@@ -1311,9 +1317,10 @@ struct accmem_stream_export {
  *   EBUSY          alloc, dealloc: another call of the CTA waits, or the result of a
  *                  queued call has not been read (P11)
  *   EPIPE          alloc, dealloc: the peer has exited (P4, P12)
- *   EPROTO         the peers make different calls; both (P12)
- *   EPROTO         one peer deallocates an older allocation than the other; both (P20)
+ *   EPROTO         one peer calls alloc while the other waits in dealloc; both (P12)
+ *   EPROTO         one peer deallocates while the other is in alloc; both (P20)
  *   EPROTO         one peer relinquishes while the other is in alloc; both (P12)
+ *   EPROTO         alloc: the peer has relinquished (P12)
  *   EBADR          the arguments of the peers differ; both (P4, P12)
  *   EPROTOTYPE     launch, alloc, dealloc, relinquish: the CTAs of the launch have another
  *                  cta_group (P13)
@@ -1608,6 +1615,7 @@ struct accmem_cta_dealloc {
  * * EFAULT: the buffer cannot be written.
  * * EAGAIN: O_NONBLOCK, and the queued call has not ended.
  * * ENODATA: no call is queued.
+ * * EINTR: a signal interrupted the wait.
  * * ECANCELED: the process closed its last descriptor of the CTA during the read.
  */
 struct accmem_cta_completion {
