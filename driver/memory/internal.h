@@ -107,13 +107,22 @@ static inline struct accmem_run *accmem_runs_last(struct accmem_bo *bo)
 	return &bo->runs[bo->nr_runs - 1];
 }
 
+/*
+ * Set @run of a bo whose only run is in an array. Else @run is the run: it is not written,
+ * since accesses read its start without the lock.
+ */
+static inline void accmem_runs_set_only(struct accmem_bo *bo)
+{
+	if (bo->nr_runs == 1 && bo->runs != &bo->run)
+		bo->run = bo->runs[0];
+}
+
 /* Add @size bytes, which lie directly behind the last run, to the last run. */
 static inline void accmem_runs_extend(struct accmem_bo *bo, u64 size)
 {
 	lockdep_assert_held(&bo->cv->lock);
 	accmem_runs_last(bo)->size += size;
-	if (bo->nr_runs == 1)
-		bo->run = bo->runs[0];
+	accmem_runs_set_only(bo);
 	WRITE_ONCE(bo->size, bo->size + size);
 }
 

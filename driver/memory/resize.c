@@ -110,8 +110,7 @@ void accmem_bo_join(struct accmem_bo *bo, struct accmem_bo *more)
 	if (touches)
 		accmem_runs_last(bo)->size += more->runs[0].size;
 	bo->nr_runs += nr;
-	if (bo->nr_runs == 1)
-		bo->run = bo->runs[0];
+	accmem_runs_set_only(bo);
 	resize_set_size(bo, bo->size + more->size);
 	resize_set_size(more, 0);
 	accmem_carveout_unlock(cv);
@@ -291,8 +290,7 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	if (kept)
 		bo->runs[first++].size = kept;
 	bo->nr_runs = first;
-	if (bo->nr_runs == 1)
-		bo->run = bo->runs[0];
+	accmem_runs_set_only(bo);
 	bo->max_size = max(bo->max_size, bo->size);
 	resize_set_size(bo, size);
 	accmem_carveout_unlock(cv);
