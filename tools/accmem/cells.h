@@ -46,6 +46,7 @@ void print_glyphs(const char *device, unsigned int carveout, uint64_t bytes,
 
 void owners_print(const struct picture *p);
 void states_print(const struct picture *p);
+void states_legend(void);
 void svg_print(const struct picture *p);
 
 #endif /* ACCMEM_TOOL_CELLS_H */

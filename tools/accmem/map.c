@@ -158,7 +158,7 @@ static void print_legend(const struct options *o)
 	if (o->owners)
 		puts(". free  x failed  * more owners");
 	else if (o->states)
-		puts(". free  # live  d detached  p pending  q quarantined  x retired");
+		states_legend();
 	else if (!o->svg)
 		puts(". free  - less than half used  + more  # all used  x contains failed memory");
 }

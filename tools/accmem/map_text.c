@@ -80,6 +80,17 @@ void states_print(const struct picture *p)
 	print_carveouts(p, state_glyph);
 }
 
+void states_legend(void)
+{
+	enum run_state state;
+	enum color color;
+
+	fputs(". free", stdout);
+	for (state = RUN_LIVE; state < NR_RUN_STATES; state++)
+		printf("  %c %s", bar_letter(state, &color), run_names[state]);
+	putchar('\n');
+}
+
 /* Print the carveouts of a device, and the owner of each letter. */
 void owners_print(const struct picture *p)
 {
