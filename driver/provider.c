@@ -210,15 +210,15 @@ err_message:
 ACCMEM_EXPORT(accmem_provider_add_range);
 
 static int provider_add_claimed(struct accmem_provider *provider,
-				struct pci_dev *pdev, int bar)
+				const struct accmem_bar *claim)
 {
 	const struct accmem_range range = {
-		.start = pci_resource_start(pdev, bar),
-		.size = pci_resource_len(pdev, bar),
+		.start = claim->start,
+		.size = claim->size,
 		.flags = ACCMEM_RANGE_CLAIMED | ACCMEM_RANGE_IO |
 			 ACCMEM_RANGE_PROBE,
-		.node = dev_to_node(&pdev->dev),
-		.pci = pdev,
+		.node = dev_to_node(&claim->pdev->dev),
+		.pci = claim->pdev,
 	};
 
 	return accmem_provider_add_range(provider, &range);
@@ -261,7 +261,7 @@ int accmem_provider_add_bar(struct accmem_provider *provider,
 		dev_err(&pdev->dev, "BAR %d: %s\n", bar, why);
 	if (err)
 		return err;
-	err = provider_add_claimed(provider, pdev, bar);
+	err = provider_add_claimed(provider, claim);
 	if (err)
 		accmem_bar_release(claim);
 	else

@@ -108,8 +108,8 @@ static inline struct accmem_run *accmem_runs_last(struct accmem_bo *bo)
 }
 
 /*
- * Set @run of a bo whose only run is in an array. Else @run is the run: it is not written,
- * since accesses read its start without the lock.
+ * If the only run of a bo is in an array, copy the run to @run. If the run is @run itself, @run
+ * is not written, since accesses read the start of the run without the lock.
  */
 static inline void accmem_runs_set_only(struct accmem_bo *bo)
 {

@@ -133,8 +133,8 @@ void accmem_bo_swap_runs(struct accmem_bo *bo, struct accmem_bo *other)
 	WARN_ON_ONCE(bo->nr_runs != 1 || other->nr_runs != 1);
 	accmem_carveout_lock(cv);
 	swap(bo->runs[0], other->runs[0]);
-	bo->run = bo->runs[0];
-	other->run = other->runs[0];
+	accmem_runs_set_only(bo);
+	accmem_runs_set_only(other);
 	resize_set_size(bo, other->size);
 	resize_set_size(other, size);
 	accmem_carveout_unlock(cv);

@@ -17,7 +17,6 @@
 #include <linux/ktime.h>
 #include <linux/sched.h>
 
-#include "core/carveout.h"
 #include "internal.h"
 #include "trace/trace.h"
 #include "waitq/waiters.h"
